@@ -174,15 +174,16 @@ screenshots: $(READY)
 	@$(BIN)/python hatch_build.py
 	$(BIN)/python docs/make_screenshots.py
 
-# For every platform, with hashes and without the names of the hosts that served it. run.txt is what a user needs,
-# lock.txt that and what the checks need; made in this order, so that both pin the same.
+# For every platform, with hashes and without the names of the hosts that served it. run.txt is what a user needs, and
+# the image has: with the small extras, which nobody can add to an image; lock.txt is that and what the checks need. They
+# are made in this order, so that both pin the same.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --quiet
 
 lock:
 	@test -x $(BIN)/uv || $(MAKE) setup
 	$(COMPILE) --group dev $(if $(UPGRADE),--upgrade) --output-file requirements/lock.txt
-	$(COMPILE) --group build --constraint requirements/lock.txt --output-file requirements/run.txt
+	$(COMPILE) --group build --extra tokens --extra otel --constraint requirements/lock.txt --output-file requirements/run.txt
 
 # Ends with an error if a locked package is affected; IGNORE="GHSA-..." names advisories that do not apply.
 audit: $(READY)

@@ -11,10 +11,11 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tok
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = next(
-                int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
-            )
-            await reader.readexactly(length)
+            lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            if not lengths:  # not a question to the model: somebody looks what kind of server this is
+                writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                continue
+            await reader.readexactly(int(lengths[0].split(b":")[1]))
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
             began = asyncio.get_running_loop().time()
             for number in range(tokens):

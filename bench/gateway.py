@@ -129,8 +129,9 @@ async def read(port: int, token: str, space: Space, reading: asyncio.Event, *, e
     writer.write(asked.encode())
     try:
         while line := await reader.readline():
-            # The first thing that a stream says, when it listens.
-            reading.set()
+            # A person's stream begins with the newest message when it is ready; that of a space when it is asked for.
+            if not everything or line.startswith(b"event: ready"):
+                reading.set()
             space.hear(line)
     finally:
         writer.close()

@@ -36,7 +36,7 @@ from denizen.bus.streams import agent_topic
 from denizen.consciousness.recall.postings import shape
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, SpaceId, new_id
-from denizen.memory import granting
+from denizen.memory import permissions
 from denizen.memory.items import hash_of
 from denizen.memory.settings import MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever, MemoryQuery
@@ -123,7 +123,7 @@ async def retrieval(folder: Path, count: int, database_url: str | None) -> dict[
         for _ in range(QUESTIONS):
             query = " ".join(chance.sample(chance.choice(texts).split(), 6)) + " and what else about that"
             began = time.perf_counter()
-            who = await runtime.db.read(granting.readable, AgentId(agent.id), [SpaceId(space.id)], [posted.id])
+            who = await runtime.db.read(permissions.readable, AgentId(agent.id), [SpaceId(space.id)], [posted.id])
             found = await retriever.retrieve(MemoryQuery(query, who.owners, {"user": 6, "persona": 6}))
             took.append((time.perf_counter() - began) * 1000)
             assert found

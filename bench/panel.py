@@ -99,7 +99,7 @@ async def serving(tokens: int, rate: float):
 
     script = str(Path(__file__).with_name("_streaming_model.py"))
     child = await asyncio.create_subprocess_exec(
-        sys.executable, script, str(tokens), str(rate), stdout=asyncio.subprocess.PIPE
+        sys.executable, "-P", script, str(tokens), str(rate), stdout=asyncio.subprocess.PIPE
     )
     assert child.stdout is not None
     try:

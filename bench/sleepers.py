@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.turn import Asked, turn
 from denizen import Runtime, forever
@@ -119,7 +119,7 @@ async def serve(path: Path, agents: int, posts: int) -> dict[str, Any]:
         started = time.perf_counter() - began
         await residents.run_until_idle()
         gc.collect()
-        result: dict[str, Any] = {"start_s": round(started, 3), "memory_mb": round(_resident_mb(), 1)}
+        result: dict[str, Any] = {"start_s": round(started, 3), "memory_mb": round(resident_mb(), 1)}
         if posts:
             result |= await _wakes(runtime, asked, agents, posts)
     return result
@@ -145,9 +145,10 @@ async def _post(runtime: Runtime, name: str, life: Any) -> None:
     await turn(runtime, person, space, life)  # pyright: ignore[reportArgumentType]  ids serve as well
 
 
-def _resident_mb() -> float:
+def resident_mb(kind: Literal["VmRSS", "VmHWM"] = "VmRSS") -> float:
+    """What the process holds in memory, or the most that it ever held."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{kind}:"):
             return int(line.split()[1]) / 1024
     return 0.0
 

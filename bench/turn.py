@@ -41,11 +41,14 @@ class Asked:
 
     def __init__(self) -> None:
         self.at = 0.0
+        self.cpu_at = 0.0
+        """The CPU time of the process at that moment."""
 
     def decide(self, messages: list[ModelMessage], _info: Info) -> Any:
-        if isinstance(messages[-1].parts[0], ToolReturnPart):
+        # What somebody says while it answers comes with the result of the call, and is answered as well.
+        if all(isinstance(part, ToolReturnPart) for part in messages[-1].parts):
             return "Answered Noor."
-        self.at = time.perf_counter()
+        self.at, self.cpu_at = time.perf_counter(), time.process_time()
         return reply(TEXT)
 
 

@@ -77,9 +77,9 @@ async def open_house(folder: Path) -> AsyncGenerator[House]:
 def sizes() -> dict[str, float]:
     """What index.html loads, gzipped."""
     index = (WEB_FOLDER / "index.html").read_text()
-    loaded = set(re.findall(r'(?:src|href)="(/assets/[^"]+)"', index))
+    loaded = set(re.findall(r'(?:src|href)="\.?/?(assets/[^"]+)"', index))
     total = {
-        kind: sum((WEB_FOLDER / f"{path[1:]}.gz").stat().st_size for path in loaded if path.endswith(kind))
+        kind: sum((WEB_FOLDER / f"{path}.gz").stat().st_size for path in loaded if path.endswith(kind))
         for kind in (".js", ".css")
     }
     return {"js_kb": round(total[".js"] / 1024, 1), "css_kb": round(total[".css"] / 1024, 1)}

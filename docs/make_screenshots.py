@@ -118,6 +118,8 @@ async def take(
         timezone_id="Europe/Berlin",
         reduced_motion="reduce",
     )
+    # A browser without a screen refuses notifications; this is how it looks in one that has not been asked yet.
+    await context.add_init_script("Object.defineProperty(Notification, 'permission', { get: () => 'default' })")
     await context.clock.set_fixed_time(moment(pictured.world.clock.now()))
     page, desk = await context.new_page(), await context.new_page()
     for name in names:

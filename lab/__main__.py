@@ -1,10 +1,11 @@
 """Runs the laboratory.
 
     python -m lab --database sqlite|postgresql [--faults all|NAME,...] [--hours N | --trials N | --short] [--seed N]
+           [--lanes N]
 
 Each trial is one fault in a world of real processes and clients. Trials are added to the folder `--keep`, and the line
-of JSON at the end sums up all that it holds for this database. `--report` prints them as a table instead. Findings go
-to stderr, and make the exit status 1.
+of JSON at the end sums up all that it holds for this database. Findings go to stderr, and make the exit status 1.
+`--report` prints a table of them and of the published results instead; `--publish` adds them to `lab/published.jsonl`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from lab import records
+from lab import clocks, records
 from lab.faults import FAULTS, PREPARE, TRIALS_IN_A_WORLD, Need, skipped
-from lab.instances import prepare
-from lab.model import model_server
+from lab.instances import Nursery
+from lab.model import ModelServer, model_server
 from lab.world import DEFAULTS, Database, Pace, rest, trial, world
 from tests.servers import Server, private_postgres, private_valkey
 
@@ -37,7 +38,7 @@ SHORT_TRIALS: Final = 8
 """The most faults in one world of a short run."""
 SLOW_TO_START: Final[tuple[Need, ...]] = ("own clock", "old servers")
 SHORT_LANES: Final = 3
-"""How many worlds live at the same time in a short run."""
+"""How many worlds live at the same time in a short run, unless `--lanes` says otherwise."""
 
 
 def main(arguments: list[str]) -> int:
@@ -49,12 +50,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--trials", type=int, default=0)
     parser.add_argument("--short", action="store_true", help="each fault once")
     parser.add_argument("--defaults", action="store_true", help="leases of 30 s, as shipped, and agents that reflect")
+    parser.add_argument("--lanes", type=int, default=0, help="how many worlds live at the same time")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--keep", type=Path, help="where trials and histories are kept and added up")
-    parser.add_argument("--report", action="store_true", help="print what was kept as a table")
+    parser.add_argument("--report", action="store_true", help="print what was published and kept as a table")
+    parser.add_argument("--publish", action="store_true", help="add what was kept to lab/published.jsonl")
     given = parser.parse_args(arguments)
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # that clients of our model are killed is the point
-    if given.report:
+    if given.publish:
+        print(f"{records.publish(given.keep)} lines were added to {records.PUBLISHED.name}.")
+    if given.report or given.publish:
         print(records.table(given.keep))
         return 0
     names = [*FAULTS] if given.faults == "all" else given.faults.split(",")
@@ -67,7 +72,9 @@ def main(arguments: list[str]) -> int:
     names.sort(
         key=lambda name: (FAULTS[name].needs not in SLOW_TO_START, [*TRIALS_IN_A_WORLD].index(FAULTS[name].needs))
     )
-    folder = given.keep or Path(tempfile.mkdtemp(prefix="denizen-lab-"))
+    folder = (
+        given.keep or Path(tempfile.mkdtemp(prefix="denizen-lab-"))
+    ).absolute()  # servers have folders of their own
     folder.mkdir(parents=True, exist_ok=True)
     try:
         asyncio.run(_run(given.database, names, folder, given))
@@ -82,10 +89,9 @@ def main(arguments: list[str]) -> int:
 async def _run(database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
     laboratory = _Laboratory(database, names, folder, given)
     async with AsyncExitStack() as stack:
-        rehearsed = await stack.enter_async_context(model_server(random.Random(given.seed)))
-        laboratory.context = await asyncio.to_thread(prepare, rehearsed.port)
-        # Most of a trial is waiting: in short, several worlds live at the same time.
-        lanes = SHORT_LANES if given.short else 1
+        laboratory.rehearsed = await stack.enter_async_context(model_server(random.Random(given.seed)))
+        # Most of a trial is waiting, so that several worlds can live at the same time.
+        lanes = given.lanes or (SHORT_LANES if given.short else 1)
         async with asyncio.TaskGroup() as tasks:
             for number in range(lanes):
                 tasks.create_task(laboratory.work(), name=f"lane {number}")
@@ -95,7 +101,10 @@ class _Laboratory:
     """The worlds of one run."""
 
     def __init__(self, database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
-        self.context: Any = None
+        self.rehearsed: ModelServer | None = None
+        """What servers talk to that rehearse."""
+        self._nurseries: dict[bool, Nursery] = {}
+        self._preparing = asyncio.Lock()
         self._database: Database = database
         self._names = names
         self._folder = folder
@@ -133,6 +142,16 @@ class _Laboratory:
             for seed, chance, needs, plan in self._worlds:
                 await self._live(seed, chance, needs, plan, postgres, valkey)
 
+    async def _nursery(self, needs: Need) -> Nursery:
+        """What forks the servers of such a world."""
+        own_clock = needs == "own clock"
+        async with self._preparing:
+            if own_clock not in self._nurseries:
+                assert self.rehearsed is not None
+                environment = clocks.environment() if own_clock else None
+                self._nurseries[own_clock] = await asyncio.to_thread(Nursery, self.rehearsed.port, environment)
+        return self._nurseries[own_clock]
+
     async def _live(
         self,
         seed: str,
@@ -147,20 +166,26 @@ class _Laboratory:
         given = {"postgres": postgres, "valkey": valkey, "prepare": PREPARE.get(needs), "pace": self._pace}
         async with (
             model_server(random.Random(seed)) as model,
-            world(self._database, place, self.context, model, chance, **given) as here,
+            world(self._database, place, await self._nursery(needs), model, chance, **given) as here,
         ):
             trials = []
             for name in plan:
                 if time.monotonic() > self._deadline:
                     break
-                trials.append(await trial(here, name, FAULTS[name].strike))
+                fault = FAULTS[name]
+                strikes = 1 + fault.hasty if self._short else chance.randint(1, fault.strikes)
+                trials.append(await trial(here, name, fault.strike, strikes=strikes, hasty=fault.hasty))
                 if trials[-1].silent:
                     break
-                print(f"{name}: {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
+                print(f"{name}: {strikes} times, {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
             verdict = await rest(here, REST_SECONDS)
         records.add(self._folder, self._database, seed, place.name, self._pace, trials, verdict, here.findings)
-        for each in [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]:
+        wrong = [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]
+        for each in wrong:
             print(f"{place.name}: {each}", file=sys.stderr, flush=True)
+        if not wrong:
+            for log in place.glob("*.log"):
+                log.unlink()
 
 
 def _in_order(names: list[str]) -> tuple[Need, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -19,24 +18,25 @@ def library() -> Path | None:
     return next(found, None)
 
 
+def environment() -> dict[str, str]:
+    """What a process is started with to see another time than the machine's, if a file beside its folder says so."""
+    return {
+        "LD_PRELOAD": str(library()),
+        "FAKETIME_TIMESTAMP_FILE": "../clock",
+        "FAKETIME_CACHE_DURATION": "1",  # the file is read once a second, not whenever somebody asks for the time
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",  # as older versions call it
+        "FAKETIME_DONT_RESET": "1",
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # or threads that wait for one another are never asleep
+    }
+
+
 def give_own_clock(world: World) -> None:
-    """Its servers see the machine's time and what a file adds to it. They are started as programs: slowly, but wholly
-    under that clock."""
-    path, so = world.folder / "clock", library()
-    assert so is not None
-    path.write_text("+0s\n")
-    world.may_sign = False
+    """Its servers see the machine's time and what a file adds to it."""
+    (world.folder / "clock").write_text("+0s\n")
+    world.keeps_time = False
     for instance in world.instances:
-        instance.command = [sys.executable, "-m", "denizen", "up"]
-        instance.environment |= {
-            "PYTHONPATH": str(Path(__file__).parents[1] / "src"),
-            "LD_PRELOAD": str(so),
-            "FAKETIME_TIMESTAMP_FILE": str(path),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "DONT_FAKE_MONOTONIC": "1",  # as older versions call it
-            "FAKETIME_DONT_RESET": "1",
-        }
+        instance.environment |= environment()  # it is asked for whenever somebody wants to know the time
 
 
 async def step(world: World) -> None:

@@ -33,8 +33,8 @@ Need = Literal["", "small disk", "own clock", "standby", "backup", "old servers"
 """What a world must have been given for a fault. Those with different needs are not mixed."""
 TRIALS_IN_A_WORLD: Final[dict[Need, int]] = {
     "": 25,
-    "small disk": 10,
-    "own clock": 10,
+    "small disk": 25,
+    "own clock": 25,
     "standby": 2,
     "backup": 1,
     "old servers": 1,
@@ -50,20 +50,20 @@ class Fault:
     databases: frozenset[Database] = BOTH
     needs: Need = ""
     aim: int = 200
-    """How many trials a long run makes of it before it prefers others."""
+    """How often it strikes in a long run before others are preferred."""
+    strikes: int = 4
+    """How often it may strike in one trial."""
+    hasty: bool = False
+    """Whether it may strike again before everything is ready."""
 
 
 # Processes
 
 
 async def kill(world: World) -> None:
-    """SIGKILL at a random instant; the next process may die while it starts."""
+    """SIGKILL at a random instant, also of a process that starts."""
     instance = world.some_instance
     await instance.kill()
-    while world.chance.random() < 0.2:
-        instance.start()
-        await world.pause(0.4)
-        await instance.kill()
     instance.start()
 
 
@@ -280,8 +280,8 @@ async def hold_lock(world: World) -> None:
 
 
 FAULTS: Final[dict[str, Fault]] = {
-    "SIGKILL": Fault(kill, aim=500),
-    "SIGKILL at a point": Fault(kill_at_a_point, aim=500),
+    "SIGKILL": Fault(kill, aim=500, hasty=True),
+    "SIGKILL at a point": Fault(kill_at_a_point, aim=500, hasty=True),
     "SIGTERM": Fault(terminate),
     "SIGSTOP": Fault(stop),
     "SIGSTOP in a transaction": Fault(stop_in_a_transaction, POSTGRESQL),
@@ -295,10 +295,10 @@ FAULTS: Final[dict[str, Fault]] = {
     "disk full": Fault(fill_disk, SQLITE, "small disk"),
     "disk read-only": Fault(start_read_only, SQLITE, "small disk"),
     "clock set": Fault(clocks.step, BOTH, "own clock"),
-    "failover": Fault(fail_over, POSTGRESQL, "standby", aim=20),
-    "backup restored": Fault(restore_backup, BOTH, "backup", aim=20),
-    "rolling deploy": Fault(upgrades.roll, POSTGRESQL, "old servers", aim=20),
-    "upgrade": Fault(upgrades.upgraded, BOTH, "old schema", aim=20),
+    "failover": Fault(fail_over, POSTGRESQL, "standby", aim=20, strikes=1),
+    "backup restored": Fault(restore_backup, BOTH, "backup", aim=20, strikes=1),
+    "rolling deploy": Fault(upgrades.roll, POSTGRESQL, "old servers", aim=20, strikes=1),
+    "upgrade": Fault(upgrades.upgraded, BOTH, "old schema", aim=20, strikes=1),
 }
 
 

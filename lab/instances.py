@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
@@ -25,28 +27,54 @@ START_SECONDS: Final = 120
 PR_SET_PDEATHSIG: Final = 1
 
 
-def prepare(model_port: int) -> Any:
-    """Start the process that forks the others. It blocks for as long as the rehearsal takes."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lab._rehearsal"])
-    # The server does not inherit our path, and would silently go without what it cannot find.
-    own = {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path])), "LAB_MODEL_PORT": str(model_port)}
-    own["LAB_REHEARSAL_PORT"] = str(free_port())
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
-        forkserver.ensure_running()
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-    # It takes requests when the rehearsal is over. Whoever asks earlier is held up, and with it the model's own loop.
-    first = context.Process(target=_do_nothing)
-    first.start()
-    first.join()
-    return context
+class Nursery:
+    """A process that has rehearsed `denizen up` and forks others that live it."""
+
+    def __init__(self, model_port: int, environment: Mapping[str, str] | None = None) -> None:
+        """Start it, in that environment. It blocks for as long as the rehearsal takes."""
+        # The server does not inherit our path, and would silently go without what it cannot find.
+        own = {
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path])),
+            "LAB_MODEL_PORT": str(model_port),
+            "LAB_REHEARSAL_PORT": str(free_port()),
+            **(environment or {}),
+        }
+        self._server: Any = forkserver.ForkServer()
+        self._server.set_forkserver_preload(["lab._rehearsal"])
+        before = {name: os.environ.get(name) for name in own}
+        os.environ.update(own)
+        try:
+            self._server.ensure_running()
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+        # It takes requests when the rehearsal is over. Whoever asks earlier is held up, and with it the model's own
+        # loop.
+        self.fork(_do_nothing, (), "nobody").join()
+
+    def fork(self, target: Callable[..., None], arguments: tuple[Any, ...], name: str) -> BaseProcess:
+        process = _CONTEXT.Process(target=target, args=arguments, name=name, daemon=True)
+        forkserver.connect_to_new_process = _connect
+        token = _SERVER.set(self._server)
+        try:
+            process.start()
+        finally:
+            _SERVER.reset(token)
+        return process
+
+
+_CONTEXT: Final = multiprocessing.get_context("forkserver")
+_SERVER: Final[ContextVar[Any]] = ContextVar("server")
+_connect_to_usual: Final = forkserver.connect_to_new_process
+
+
+def _connect(fds: Sequence[int]) -> tuple[int, int]:
+    """Python knows one server that forks; each nursery has its own. Others still use the one that Python knows."""
+    server = _SERVER.get(None)
+    return _connect_to_usual(fds) if server is None else server.connect_to_new_process(fds)
 
 
 def _do_nothing() -> None:
@@ -129,9 +157,9 @@ class Instance:
     name: str
     folder: Path
     environment: dict[str, str]
-    context: Any
+    nursery: Nursery
     command: Sequence[str] = ()
-    """What to run instead of a forked `denizen up`: another version, or the same under another clock."""
+    """What to run instead of a forked `denizen up`: another version."""
     port: int = field(default_factory=free_port)
     process: BaseProcess | _Program | None = None
     judged: int = 0
@@ -175,9 +203,7 @@ class Instance:
 
     def _forked(self, arguments: list[str], fatal: float | None = None, slow: float = 0.0) -> BaseProcess:
         given = (self.variables, str(self.log), arguments, fatal, slow)
-        process = self.context.Process(target=_be_denizen, args=given, name=self.name, daemon=True)
-        process.start()
-        return process
+        return self.nursery.fork(_be_denizen, given, self.name)
 
     @property
     def alive(self) -> bool:
@@ -187,7 +213,8 @@ class Instance:
         if self.alive:
             assert self.process is not None
             assert self.process.pid is not None
-            os.kill(self.process.pid, number)
+            with suppress(ProcessLookupError):  # it has ended just now
+                os.kill(self.process.pid, number)
 
     async def ended(self, seconds: float = START_SECONDS) -> int:
         """Its exit status."""

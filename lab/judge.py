@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lab.history import Line
@@ -12,6 +12,7 @@ from lab.history import Line
 _QUESTION = re.compile(r"#(\d+) for ")
 _ANSWER = re.compile(r"^re #(\d+): (\w+)")
 _RUNG = re.compile(r"^rung #(\d+)$")
+_COVERED = re.compile(r"\((\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
             *(f"the timer of #{n} did not fire" for n in sorted(timers) if not rung[n]),
             *_missing_effects(transcript, asked, effects),
             *(_not_carried(transcript, lines) if restored is None else ()),
+            *(f"the summary of {space} leaves out #{n}" for space, n in _summarized(transcript, lines, missing=True)),
             *_not_streamed(said_since(transcript, lines), streamed, all_of_them=restored is None),
         ],
         twice=[
@@ -69,6 +71,7 @@ def judge(lines: Sequence[Line]) -> Verdict:
             *(f"#{n} was answered {times} times" for n, times in answers.items() if times > 1),
             *(f"the timer of #{n} fired {times} times" for n, times in rung.items() if times > 1),
             *_streamed_twice(streamed),
+            *(f"the summary of {space} has #{n} too often" for space, n in _summarized(transcript, lines)),
             *_carried_twice(kept),
             *(f"a panel answered #{n} in {times} rounds" for n, times in _rounds(lines).items() if times > 1),
         ],
@@ -115,6 +118,19 @@ def _not_carried(transcript: Sequence[Line], lines: Sequence[Line]) -> list[str]
     carried = {line["text"] for line in lines if line["what"] == "carried"}
     there = to_carry([each for each in transcript if each["space"] in bridged], lines)
     return [f"{each['text']!r} was never sent elsewhere" for each in there if each["text"] not in carried]
+
+
+def _summarized(
+    transcript: Sequence[Line], lines: Sequence[Line], *, missing: bool = False
+) -> Iterator[tuple[str, int]]:
+    """The questions that a summary has too often, or at all after its cursor; or those that are `missing` in it."""
+    for line in lines:
+        if line["what"] == "summary" and line["upto"]:
+            there = [each for each in transcript if each["space"] == line["space"] and each["seq"] <= line["upto"]]
+            expected = Counter(_numbers(there, "human", _QUESTION))
+            covered = Counter(int(number) for number in _COVERED.findall(line["text"]))
+            for number in expected - covered if missing else covered - expected:
+                yield line["space"], number
 
 
 def _carried_twice(lines: Sequence[Line]) -> list[str]:

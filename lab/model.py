@@ -14,6 +14,9 @@ space, after it has done what the kind of the question asks for:
 | hook | nothing; a service asked it by a webhook |
 | guest | nothing; somebody elsewhere asked it through a bridge |
 | panel | an answer by each advisor of a panel |
+
+The summary of a conversation lists the questions that it covers, `(12) (13)`: those of the summary before, and those of
+the messages that are new.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ SLOWEST_SECONDS: Final = 0.08
 _TASK = re.compile(r"#(\d+) for (\w+) in ([0-9a-f-]{36}): (\w+)")
 _COMING = re.compile(r"^Your next plans: .*$", re.MULTILINE)
 _NUMBER = re.compile(r"#(\d+)")
+_COVERED = re.compile(r"\((\d+)\)|#(\d+) for ")
 
 _TOOLS: Final = {
     "note": ("note",),
@@ -167,10 +171,22 @@ class ModelServer:
 
 
 def _asked_for_json(body: dict[str, Any]) -> str:
-    """What a summary or a metaprompt wants: an object of its shape, and nothing in it. Empty if no shape was asked."""
+    """What a summary or a metaprompt wants: an object of its shape, empty but for the summary itself. Empty if no shape
+    was asked.
+    """
     wanted = body.get("response_format") or {}
     schema = wanted.get("json_schema", {}).get("schema")
-    return "" if schema is None else json.dumps(_least(schema, schema.get("$defs", {})))
+    if schema is None:
+        return ""
+    answer = _least(schema, schema.get("$defs", {}))
+    if "summary_markdown" in answer:
+        answer["summary_markdown"] = summary("\n".join(_text(each) for each in body["messages"]))
+    return json.dumps(answer)
+
+
+def summary(shown: str) -> str:
+    """A summary of a conversation, from the request that shows the one before and the new messages."""
+    return " ".join(f"({before or new})" for before, new in _COVERED.findall(shown)) or "Nothing was asked."
 
 
 def _least(schema: dict[str, Any], named: dict[str, Any]) -> Any:

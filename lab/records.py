@@ -1,8 +1,9 @@
-"""The trials that were kept, and what they come to."""
+"""The trials that were kept in a folder, those that were published with the repository, and what they come to."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Final
 from lab.judge import Verdict
 from lab.world import Database, Pace, Trial
 
+PUBLISHED: Final = Path(__file__).with_name("published.jsonl")
 WRONG: Final = ("lost", "twice", "out_of_order", "effects_twice", "silent", "findings")
 
 
@@ -38,7 +40,10 @@ def add(
         "effects_twice": verdict.effects_twice,
         "silent": [each for trial in trials for each in trial.silent],
         "findings": [*findings],
-        "trials": [{"fault": t.fault, "asked": len(t.asked), "wait_seconds": t.wait_seconds} for t in trials],
+        "trials": [
+            {"fault": t.fault, "strikes": t.strikes, "asked": len(t.asked), "wait_seconds": t.wait_seconds}
+            for t in trials
+        ],
     }
     with (folder / "worlds.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
@@ -50,9 +55,13 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 
 
 def counted(folder: Path, database: str) -> Counter[str]:
-    """How many trials of each fault were kept."""
-    worlds = [each for each in kept(folder) if each["database"] == database]
-    return Counter(trial["fault"] for each in worlds for trial in each["trials"])
+    """How often each fault struck in what was kept."""
+    struck: Counter[str] = Counter()
+    for each in kept(folder):
+        if each["database"] == database:
+            for trial in each["trials"]:
+                struck[trial["fault"]] += trial["strikes"]
+    return struck
 
 
 def summary(folder: Path, database: str) -> dict[str, Any]:
@@ -62,6 +71,7 @@ def summary(folder: Path, database: str) -> dict[str, Any]:
     return {
         "lab": database,
         "trials": len(trials),
+        "strikes": sum(trial["strikes"] for trial in trials),
         "acknowledged": sum(each["acknowledged"] for each in worlds),
         **{name: sum(len(each[name]) for each in worlds) for name in WRONG},
         "longest_wait_s": max((trial["wait_seconds"] for trial in trials), default=0.0),
@@ -72,23 +82,82 @@ def is_wrong(summary: dict[str, Any]) -> bool:
     return any(summary[name] for name in WRONG)
 
 
-def table(folder: Path) -> str:
-    """Every fault on every database, as Markdown."""
-    waits: dict[tuple[str, str, float], list[float]] = defaultdict(list)
-    asked: dict[tuple[str, str, float], int] = defaultdict(int)
-    for each in kept(folder):
-        for trial in each["trials"]:
-            key = trial["fault"], each["database"], each.get("lease_seconds", 2.0)
-            waits[key].append(trial["wait_seconds"])
-            asked[key] += trial["asked"]
-    lines = [
-        "| fault | database | lease, s | trials | questions | median wait, s | longest wait, s |",
-        f"|{'---|' * 7}",
+def publish(folder: Path, file: Path = PUBLISHED) -> int:
+    """Append what was kept to the published results, a line for each database and lease. Returns the number of lines.
+
+    What is published is set aside in the folder, so that it is never counted twice.
+    """
+    lines = _compacted(kept(folder), _commit())
+    with file.open("a") as published:
+        published.writelines(json.dumps(each) + "\n" for each in lines)
+    path = folder / "worlds.jsonl"
+    if lines:
+        path.rename(folder / f"worlds-published-{len([*folder.glob('worlds-published-*')]) + 1}.jsonl")
+    return len(lines)
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+def _compacted(worlds: Sequence[dict[str, Any]], commit: str) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, float], list[dict[str, Any]]] = defaultdict(list)
+    for each in worlds:
+        groups[each["database"], each["lease_seconds"]].append(each)
+    return [
+        {
+            "commit": commit,
+            "database": database,
+            "lease_seconds": lease,
+            "acknowledged": sum(each["acknowledged"] for each in group),
+            **{name: sum(len(each[name]) for each in group) for name in WRONG},
+            "faults": _by_fault(group),
+        }
+        for (database, lease), group in sorted(groups.items())
     ]
-    for key, times in sorted(waits.items()):
-        fault, database, lease = key
-        middle = sorted(times)[len(times) // 2]
-        lines.append(
-            f"| {fault} | {database} | {lease:g} | {len(times)} | {asked[key]} | {middle:.1f} | {max(times):.1f} |"
-        )
+
+
+def _by_fault(worlds: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    trials: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for each in worlds:
+        for trial in each["trials"]:
+            trials[trial["fault"]].append(trial)
+    return {
+        fault: {
+            "trials": len(those),
+            "strikes": sum(trial["strikes"] for trial in those),
+            "longest_wait_s": max(trial["wait_seconds"] for trial in those),
+        }
+        for fault, those in sorted(trials.items())
+    }
+
+
+def table(folder: Path | None, file: Path = PUBLISHED) -> str:
+    """Every fault on every database, with the number of trials and the longest wait, as Markdown: all that was
+    published, and what was kept in the folder since.
+    """
+    published = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    runs = [*published, *(_compacted(kept(folder), "") if folder is not None else [])]
+    columns = sorted({(each["database"], each["lease_seconds"]) for each in runs})
+    cells: dict[str, dict[tuple[str, float], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for each in runs:
+        for fault, counted in each["faults"].items():
+            cells[fault][each["database"], each["lease_seconds"]].append(counted)
+    lines = [
+        f"| fault | {' | '.join(f'{database}, leases of {lease:g} s' for database, lease in columns)} |",
+        f"|---|{'--:|' * len(columns)}",
+    ]
+    for fault, row in sorted(cells.items()):
+        lines.append(f"| {fault} | {' | '.join(_cell(row[column]) for column in columns)} |")
+    for name in ("acknowledged", *WRONG):
+        sums = [sum(each[name] for each in runs if (each["database"], each["lease_seconds"]) == at) for at in columns]
+        lines.append(f"| **{name}** | {' | '.join(f'**{each:,}**' for each in sums)} |")
     return "\n".join(lines)
+
+
+def _cell(counted: Sequence[dict[str, Any]]) -> str:
+    if not counted:
+        return "–"
+    strikes = sum(each["strikes"] for each in counted)
+    return f"{strikes:,} ({max(each['longest_wait_s'] for each in counted):.0f} s)"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import random
 import re
 import shutil
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from lab.history import History
-from lab.instances import Instance, ended
+from lab.instances import Instance, Nursery, ended
 from lab.judge import Verdict, judge, said_since, to_carry
 from lab.model import KINDS, ModelServer
 from lab.people import Person, number_of
@@ -29,7 +30,7 @@ BOUND_SECONDS: Final = 60.0
 """Whoever waits is answered or told within so many leases and so many seconds after a fault is over. The seconds are
 for a machine with other work to do."""
 TRACEBACKS: Final = 10
-"""More than so many in one trial is a storm."""
+"""More than so many for each time that a fault struck is a storm."""
 NEVER: Final = ("never retrieved", "was never awaited", "Exception ignored in")
 """What no log may hold, whatever happened."""
 
@@ -53,6 +54,11 @@ class Pace:
             "DENIZEN_AGENTS__LEASE_SECONDS": f"{self.lease_seconds:g}",
             "DENIZEN_AGENTS__SWEEP_SECONDS": f"{self.sweep_seconds:g}",
             "DENIZEN_AGENTS__WARM_SECONDS": f"{self.lease_seconds * 2:g}",
+            # A few messages at a time, so that a short life has many passes.
+            "MEMORY_COMPACTION_COOLDOWN_MS": "0",
+            "MEMORY_COMPACTION_TAIL_TURNS": "2",
+            "MEMORY_COMPACTION_MIN_TURNS": "3",
+            "MEMORY_COMPACTION_MAX_TURNS_PER_PASS": "6",
         }
 
     @property
@@ -87,8 +93,9 @@ class World:
     database_name: str = ""
     listener: asyncio.Task[None] | None = None
     may_check: bool = True
-    may_sign: bool = True
-    """Whether its servers have the time of its clients: what is signed is believed for a few minutes."""
+    keeps_time: bool = True
+    """Whether its servers have the time of its clients: what is signed is believed for a few minutes, and a timer that
+    was set before the clock was set back is late by as much."""
     void: set[int] = field(default_factory=set[int])
     """Questions that were acknowledged after the backup that was restored later: nobody promised to keep them."""
     trials: int = 0
@@ -110,15 +117,44 @@ class World:
         """What is between it and PostgreSQL."""
         return self.database_proxies[self.instances.index(instance)]
 
+    async def happens(self, what: Callable[[], Awaitable[None]]) -> bool:
+        """Whether it does within the bound. That processes waited for a processor meanwhile does not count."""
+        left = self.pace.bound_seconds
+        while left > 1:
+            queued = self._queued_seconds()
+            try:
+                async with asyncio.timeout(left):
+                    await what()
+            except TimeoutError:
+                left = self._queued_seconds() - queued
+            else:
+                return True
+        return False
+
+    def _queued_seconds(self) -> float:
+        """How long our process and the servers have waited for a processor so far."""
+        pids = [os.getpid(), *(each.process.pid for each in self.instances if each.alive and each.process is not None)]
+        queued = 0
+        for pid in pids:
+            with suppress(OSError):  # it has ended just now
+                queued += int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+        return queued / 1e9
+
     async def until_ready(self, instance: Instance) -> None:
         """It takes work again, within the bound."""
         said: tuple[int, list[str]] = (0, [])
-        try:
-            async with asyncio.timeout(self.pace.bound_seconds):
-                while (said := await self.person.ready(instance))[0] != 200:  # noqa: ASYNC110  it is another process
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
+
+        async def is_ready() -> None:
+            nonlocal said
+            while (said := await self.person.ready(instance))[0] != 200:  # noqa: ASYNC110  it is another process
+                await asyncio.sleep(0.05)
+
+        if not await self.happens(is_ready):
             self.find(f"{instance.name} is not ready after {self.pace.bound_seconds:g} s: {said}")
+
+    async def until_all_ready(self) -> None:
+        for instance in self.instances:
+            await self.until_ready(instance)
 
     def listen(self) -> None:
         """Someone reads along, from now on."""
@@ -150,12 +186,12 @@ class World:
                     if event["attempts"] and " for " in event["text"] and number_of(event["text"]) in asked:
                         self.find(f"a fault counted as {event['attempts']} attempts of {name}: {event['text']}")
 
-    def judge_logs(self) -> None:
+    def judge_logs(self, strikes: int) -> None:
         """No storm of tracebacks, and nothing that no log may hold."""
         for instance in self.instances:
             new = instance.new_log()
             tracebacks = new.count("Traceback (most recent call last)")
-            if tracebacks > TRACEBACKS:
+            if tracebacks > TRACEBACKS * strikes:
                 self.find(f"{instance.name} logged {tracebacks} tracebacks in one trial: {_last_words(new)}")
             for words in NEVER:
                 if words in new:
@@ -178,23 +214,33 @@ class Trial:
     silent: list[str]
     wait_seconds: float
     """How long it took after the fault until everyone was answered or told."""
+    strikes: int = 1
+    """How often the fault struck, one time after the other."""
 
 
 Strike = Any
 """An async function of a world: the fault begins, and is over when it returns."""
 
 
-async def trial(world: World, fault: str, strike: Strike) -> Trial:
-    """People ask while the fault strikes, and once more when it is over."""
+async def trial(world: World, fault: str, strike: Strike, *, strikes: int = 1, hasty: bool = False) -> Trial:
+    """People ask whenever the fault strikes, and once more when it is over.
+
+    It strikes again when everything is ready, or, if it is `hasty`, half of the time at once.
+    """
     world.trials += 1
     number, first = world.trials, len(world.history.lines)
     # In a space one question is asked after the other, or nobody could say in which order they were meant.
-    *before, after = world.chance.sample([*SPACES, PANEL], 3)
-    asking = [asyncio.create_task(_talk(world, number, name, world.chance.randint(1, 3))) for name in before]
+    names = world.chance.sample([*SPACES, PANEL], strikes + 2)
+    after = names.pop()
+    asking = [asyncio.create_task(_talk(world, number, names.pop(), world.chance.randint(1, 3)))]
     try:
-        await world.pause()
-        world.history.add("strike", trial=number, fault=fault)
-        await strike(world)
+        for again in range(strikes):
+            if again and not (hasty and world.chance.random() < 0.5):
+                await world.until_all_ready()
+            asking.append(asyncio.create_task(_talk(world, number, names.pop(), world.chance.randint(1, 2))))
+            await world.pause()
+            world.history.add("strike", trial=number, fault=fault)
+            await strike(world)
         over = world.history.add("over", trial=number)["at"]
         async with asyncio.timeout(world.pace.bound_seconds * 2):
             await asyncio.gather(*asking, _talk(world, number, after, 1))
@@ -207,11 +253,10 @@ async def trial(world: World, fault: str, strike: Strike) -> Trial:
     if not fault.startswith("model"):
         await world.judge_attempts(asked.keys())
     silent = await _waited(world, asked)
-    for instance in world.instances:
-        await world.until_ready(instance)
-    world.judge_logs()
+    await world.until_all_ready()
+    world.judge_logs(strikes)
     waits = [world.person.answered.get(n, world.history.now()) - max(over, known[n]) for n in asked]
-    done = Trial(fault, sorted(asked), silent, round(max(0.0, *waits), 2))
+    done = Trial(fault, sorted(asked), silent, round(max(0.0, *waits), 2), strikes)
     world.history.add("judged", trial=number, fault=fault, silent=silent, wait_seconds=done.wait_seconds)
     return done
 
@@ -224,11 +269,11 @@ async def _talk(world: World, trial: int, name: str, questions: int) -> None:
         plan = [(PANEL, "panel")]
     space = world.setting.spaces[name]
     for agent, kind in plan:
-        if name in (HOOKED, BRIDGED) and world.may_sign and world.chance.random() < 0.5:
+        if name in (HOOKED, BRIDGED) and world.keeps_time and world.chance.random() < 0.5:
             how = (world.setting.hook, "hook") if name == HOOKED else (world.setting.bridge, "guest")
             await world.person.ask_from_outside(how[0], space, agent, how[1], trial)
         else:
-            await world.person.ask(space, agent, kind, trial)
+            await world.person.ask(space, agent, kind if world.keeps_time or kind != "timer" else "plain", trial)
 
 
 async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
@@ -242,10 +287,11 @@ async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
             if n not in person.answered and not person.is_told(line["space"], line["agent"])
         ]
 
-    try:
-        async with asyncio.timeout(world.pace.bound_seconds), person.changed:
+    async def nobody_waits() -> None:
+        async with person.changed:
             await person.changed.wait_for(lambda: not waiting())
-    except TimeoutError:
+
+    if not await world.happens(nobody_waits):
         return [f"#{n} got neither an answer nor a reason" for n in waiting()]
     return []
 
@@ -286,6 +332,8 @@ async def rest(world: World, seconds: float) -> Verdict:
         if not any(line["what"] == "restored" for line in world.history.lines):
             await _streamed(world, {each["id"] for each in said_since(messages, world.history.lines)})
         world.history.add("transcript", space=space, messages=messages)
+        memory = await person.get(f"/api/spaces/{space}/memory")
+        world.history.add("summary", space=space, upto=memory["upto"], text=memory["summary_markdown"])
     world.history.add("rounds", rounds=await person.rounds(world.setting.panel))
     if world.may_check:
         await world.check()
@@ -309,7 +357,7 @@ async def _streamed(world: World, ids: set[str]) -> None:
 async def world(
     database: Database,
     folder: Path,
-    context: Any,
+    nursery: Nursery,
     model: ModelServer,
     chance: random.Random,
     *,
@@ -318,7 +366,7 @@ async def world(
     valkey: Server | None = None,
     prepare: Callable[[World], None] | None = None,
 ) -> AsyncGenerator[World]:
-    """A new world, in which everyone is there and someone reads along. Its folder is removed, but for the history.
+    """A new world, in which everyone is there and someone reads along. Its history and logs are kept.
 
     `prepare` may change it before its first process starts.
     """
@@ -349,11 +397,12 @@ async def world(
             "DENIZEN_SECRET_KEY": base64.urlsafe_b64encode(chance.randbytes(32)).decode(),
             "OPENAI_BASE_URL": f"http://127.0.0.1:{here.model_proxy.port}/v1",
             "DENIZEN_BUDGET__TOKENS_PER_DAY": "0",
+            "MEMORY_COMPACTION_MODEL_ID": "openai-chat:scribe",
         }
         for each in await _environments(here, stack):
             number = len(here.instances) + 1
             name = f"instance-{number}"
-            here.instances.append(Instance(name, folder / name, {**common, **each}, context))
+            here.instances.append(Instance(name, folder / name, {**common, **each}, nursery))
         await stack.enter_async_context(here.cleanup)
         if prepare is not None:
             prepare(here)
@@ -405,8 +454,7 @@ async def _begin(here: World, stack: AsyncExitStack) -> None:
     here.listen()
     stack.push_async_callback(_silence, here)
     await here.until_listening()
-    for each in here.instances:
-        await here.until_ready(each)
+    await here.until_all_ready()
 
 
 async def _silence(here: World) -> None:
@@ -417,4 +465,6 @@ async def _silence(here: World) -> None:
 async def _end(instances: Sequence[Instance]) -> None:
     for each in instances:
         await each.kill()
+        with suppress(OSError):
+            each.log.rename(each.folder.with_suffix(".log"))
         shutil.rmtree(each.folder, ignore_errors=True)

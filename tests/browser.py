@@ -36,6 +36,7 @@ ARGUMENTS: Final = (
     "--disable-dev-shm-usage",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
+    "--js-flags=--no-opt --no-maglev",  # pages live for seconds: to optimize their code takes longer than it saves
 )
 
 

@@ -9,12 +9,15 @@ import gc
 gc.disable()
 
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import httpx2
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -38,7 +41,11 @@ TESTS = Path(__file__).parent
 ON_BOTH_DATABASES = (
     "agents/test_gone_instances.py",
     "agents/test_life.py",
-    "bridges",
+    "bridges/test_in_process.py",
+    "bridges/test_managing.py",
+    "bridges/test_receiving.py",
+    "bridges/test_slack.py",
+    "bridges/test_two_bridges.py",
     "cli/test_doctor.py",
     "consciousness/recall",
     "consciousness/test_chapters.py",
@@ -102,6 +109,19 @@ def synchronous_as_shipped() -> Iterator[str]:
         shipped = sqlite.SYNCHRONOUS
         patch.setattr(sqlite, "SYNCHRONOUS", "OFF")
         yield shipped
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_read_once() -> Iterator[None]:
+    """Clients share what they trust. To read the certificates takes 15 to 30 ms, and every client of a test did."""
+    read = cache(lambda *_places, **asked: httpx2.create_ssl_context(**asked))
+
+    def create_ssl_context(**asked: Any) -> ssl.SSLContext:
+        return read(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), **asked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx2._transports.default.create_ssl_context", create_ssl_context)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -16,6 +17,8 @@ from denizen.agents.pace import Pace
 from denizen.checker import Violation
 from denizen.storage.database import Tx, statement
 from tests import servers
+
+T = TypeVar("T")
 
 
 class House:
@@ -33,6 +36,9 @@ class House:
 
     def close(self) -> None:
         self._runner.run(self.runtime.__aexit__())
+
+    def run(self, what: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(what)
 
     def check(self) -> list[Violation]:
         return self._runner.run(self.runtime.db.read(checker.check_deeply))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
+from denizen.server.examples import REFERENCE, example_of
 from denizen.shapes.events import AgentStatus, StreamAborted, StreamDelta, StreamStarted
 from denizen.shapes.value import Value
 
@@ -12,8 +13,8 @@ T = TypeVar("T", bound=Value)
 
 def made(shape: type[T], **fields: Any) -> T:
     """The example of the shape, with these fields."""
-    extra = cast("dict[str, Any]", shape.model_config.get("json_schema_extra"))
-    return shape.model_validate({**extra["examples"][0], **fields})
+    schema = shape.model_json_schema(ref_template=f"{REFERENCE}{{model}}", mode="serialization")
+    return shape.model_validate({**example_of(schema, schema.get("$defs", {})), **fields})
 
 
 def started(id: str, agent: str) -> StreamStarted:

@@ -85,6 +85,15 @@ MISSING = [
     ),
     ("question", ["DELETE FROM calls"], "A question is missing."),
     (
+        "question together with what asked it and its event",
+        [
+            "DELETE FROM effects WHERE state = 'asked'",
+            "DELETE FROM events WHERE cycle_id IN (SELECT cycle_id FROM calls)",
+            "DELETE FROM calls",
+        ],
+        "A question is missing.",
+    ),
+    (
         "message of a person, with its event and its number",
         [
             f"DELETE FROM events WHERE message_id = {_message('May I?')}",

@@ -304,3 +304,18 @@ async def test_what_it_says_streams_to_the_space_as_it_writes(house: House):
 async def test_a_greeting_that_ends_with_a_mention_is_a_greeting(house: House):
     await house.say(house.with_bo, "Hello @bo")
     assert (await house.world.transcript(house.with_bo))[-1].startswith("Bo: Hello, Noor.")
+
+
+async def test_another_answer_and_an_edited_question_are_answered(house: House):
+    """Also where several agents are: only the one that is asked answers."""
+    world, spaces = house.world, house.world.denizen.spaces
+    await house.say(house.kitchen, "@bo what is 6 * 7?")
+    question, first = await spaces.messages(house.kitchen)
+    await spaces.try_again(first.id, by=house.noor)
+    await world.run()
+    await spaces.edit_message(question.id, "@bo repeat after me: forty\n\neight", by=house.noor, ask_again=True)
+    await world.run()
+    _, first, second, third = await spaces.messages(house.kitchen)
+    assert (second.text, second.metadata["again"]) == (first.text, first.id)
+    assert ("42" in second.text, third.text) == (True, "forty\n\neight")
+    assert {each.author_id for each in (first, second, third)} == {house.bo.id}

@@ -23,8 +23,11 @@ from tests.world import as_text
 
 
 def obliging(messages: list[ModelMessage], info: Info) -> Turn:
-    """Calls the tool where it is needed, declares its tools, and answers what it was asked."""
+    """Calls the tool where it is needed, declares its tools, sums up, and answers what it was asked."""
     last = as_text(messages[-1])
+    if "[MESSAGES " in last:
+        fact = {"text": "Noor's favourite tea is jasmine.", "confidence": 0.9, "sources": [3]}
+        return json.dumps({"summary_markdown": "Noor likes jasmine tea.", "memory_json": {"preferences": [fact]}})
     if "pantry?" in last and "count_in_pantry" in info.tools:
         return call("count_in_pantry", item="eggs")
     if "newest ticket" in last and "will_use" in info.tools:
@@ -132,18 +135,8 @@ def test_weights_are_joined_in_the_order_of_their_numbers(tmp_path: Path, monkey
     assert not list((tmp_path / "parts").iterdir())
 
 
-async def test_memory_is_summed_up_before_somebody_else_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_is_summed_up_before_somebody_else_is_asked(bench: Bench) -> None:
     """All that is due, in passes of a few messages."""
-
-    def remembering(messages: list[ModelMessage], info: Info) -> Turn:
-        last = as_text(messages[-1])
-        if "[MESSAGES " not in last:
-            return obliging(messages, info)
-        fact = {"text": "Noor's favourite tea is jasmine.", "confidence": 0.9, "sources": [3]}
-        return json.dumps({"summary_markdown": "Noor likes jasmine tea.", "memory_json": {"preferences": [fact]}})
-
-    model: ScriptedModel = forever(remembering)
-    monkeypatch.setattr(real, "Runtime", lambda url, **more: Runtime(url, models={"obliging": model}, **more))
     bench = replace(bench, turns=8)
     await real.turns(bench)
     await real.memory(bench)

@@ -13,7 +13,7 @@ from denizen.shapes.usage import BudgetOut
 SHAPES = Path(__file__).parent.parent / "src" / "denizen" / "shapes"
 HEAVY = ("fastapi", "sqlalchemy", "pydantic_ai", "denizen.server", "denizen.storage", "denizen.spaces")
 
-ADA = {"id": "1", "handle": "ada", "name": "Ada", "status": "sleeping", "model": "demo", "about": "", "trouble": None}
+ADA = {"id": "1", "handle": "ada", "name": "Ada", "status": "sleeping", "model": "demo", "trouble": None}
 USED = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0,
         "cached_share": None, "dollars": 0.0}  # fmt: skip
 

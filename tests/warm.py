@@ -1,9 +1,9 @@
 """`denizen` in processes of their own that need not import anything: each is forked from one that has run once.
 
-To start takes longer than most tests do. What `denizen()` gives stands for `python -m denizen`: it hands its standard
-streams, folder, environment and arguments over to the process that forks, passes signals on, and ends as the other one;
-killed, it takes the other with it. What a real start is like is tested by tests/cli/test_main.py, tests/cli/test_up.py
-and tests/surfaces.
+To start takes longer than most tests do. What `denizen()` gives stands for `python -m denizen`, `program(path)` for
+`python path`: it hands its standard streams, folder, environment and arguments over to the process that forks, passes
+signals on, and ends as the other one; killed, it takes the other with it. What a real start is like is tested by
+tests/cli/test_main.py, tests/cli/test_up.py and tests/surfaces.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TELL_IMPORTS = "WARM_TELL_IMPORTS"
 """Names a file, to which a process writes at its end what it had to import itself."""
 
+PROGRAM = "--program"
+PRELOADED = (
+    "denizen.cli.apply",
+    "denizen.models.openai",
+    "denizen.storage.postgresql",
+    "denizen.bus.redis",
+    "mcp.server.mcpserver",  # for the MCP servers of the tests
+)
+
 # What only some need is imported where it is needed: `run` has to start fast.
 
 
@@ -31,6 +40,11 @@ def denizen() -> list[str]:
     if not _started:
         _started.append(_start())
     return [sys.executable, "-I", "-S", __file__, *_started]
+
+
+def program(path: str) -> list[str]:
+    """The same for a program of the tests, as `python path` is. What MCP servers import need not be imported."""
+    return [*denizen(), PROGRAM, path]
 
 
 def _start() -> str:
@@ -85,7 +99,7 @@ def serve(address: str) -> None:
     from importlib import import_module
 
     gc.disable()
-    for module in ("denizen.cli.apply", "denizen.models.openai", "denizen.storage.postgresql", "denizen.bus.redis"):
+    for module in PRELOADED:
         import_module(module)
     rehearse()
     gc.freeze()
@@ -252,10 +266,16 @@ def _live(streams: list[int], told: dict[str, Any]) -> None:
         os.environ.clear()
         os.environ.update(told["environ"])
         time.tzset()
-        sys.argv = ["denizen", *told["arguments"]]
-        from denizen.cli.main import main
+        if told["arguments"][:1] == [PROGRAM]:
+            import runpy
 
-        main()
+            sys.argv = told["arguments"][1:]
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        else:
+            from denizen.cli.main import main
+
+            sys.argv = ["denizen", *told["arguments"]]
+            main()
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)

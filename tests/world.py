@@ -7,7 +7,6 @@ Texts that the world gives back have names where identifiers were: `<Kitchen>` i
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -129,7 +128,6 @@ class World:
     async def person(self, name: str, **options: Any) -> Entity:
         person = await self.denizen.people.create(name, **options)
         self._people.append(person)
-        _next_millisecond()
         return person
 
     async def agent(
@@ -147,7 +145,6 @@ class World:
         self._models[agent.definition.model] = thinking
         self._tools.update({each.name: each for each in given if isinstance(each, OutsideTool)})
         self._people.append(agent.entity)
-        _next_millisecond()
         return agent
 
     def model(self, agent: Agent) -> ScriptedModel:
@@ -158,7 +155,6 @@ class World:
         """A space in which, unless the test is about the floor, every agent takes up what is said."""
         space = await self.denizen.spaces.create(name, members, floor=floor, **options)
         self._spaces.append(space)
-        _next_millisecond()
         return space
 
     # What happens
@@ -220,13 +216,6 @@ class World:
             for message in await self.denizen.spaces.messages(space):
                 names[message.id] = f"<{space.name} {message.seq}>"
         return [_replaced(text, names) for text in texts]
-
-
-def _next_millisecond() -> None:
-    """Identifiers made in the same millisecond are in no order; those that a story lists should be."""
-    now = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 == now:
-        pass
 
 
 def _replaced(text: str, names: Mapping[str, str]) -> str:

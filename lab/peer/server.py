@@ -74,12 +74,21 @@ class Agent:
         """The question is in the thread, once, and the agent has come to an end."""
         config = {"configurable": {"thread_id": thread}}
         with self.locks[thread]:
-            if self.graph.get_state(config).next:  # cut off: what was asked before is finished first
+            if self.is_cut_off(thread):  # what was asked before is finished first
                 self.graph.invoke(None, config, durability="sync")
             if any(text in (each.get("content") or "") for each in self.messages(thread)):
                 return
             asked = {"role": "user", "content": f"[INBOX - 1 new event]\n{text}"}
             self.graph.invoke({"messages": [asked]}, config, durability="sync")
+
+    def is_cut_off(self, thread: str) -> bool:
+        """Whether there is a step to do. `next` does not say so where a step was stored and the checkpoint after it was
+        not: then it is empty, and the messages of that step are there.
+        """
+        if self.graph.get_state({"configurable": {"thread_id": thread}}).next:
+            return True
+        said = self.messages(thread)
+        return bool(said) and (said[-1]["role"] != "assistant" or bool(said[-1].get("tool_calls")))
 
     def messages(self, thread: str) -> list[dict[str, Any]]:
         return self.graph.get_state({"configurable": {"thread_id": thread}}).values.get("messages", [])

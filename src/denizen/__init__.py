@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from denizen.agents.restrictions import HostAccess
     from denizen.agents.space_statuses import QueuedStatus
     from denizen.api.bridges import BridgeReport
+    from denizen.api.mcp_servers import SignInServer
     from denizen.api.model_setup import LocalModels, TestResult
     from denizen.app import Runtime
-    from denizen.bridges.addresses import BridgeAddress
+    from denizen.bridges.addresses import BridgeAddress, KnownAddress
     from denizen.bridges.port import BridgeKind
     from denizen.bridges.registry import Bridge, Channel
     from denizen.clock import Clock, ManualClock
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
         SettingsError,
         SignatureExpired,
         SignatureWrong,
+        SignInNeeded,
         StepFunctionFailed,
         StorageError,
         SubscriberTooSlow,
@@ -93,9 +96,9 @@ if TYPE_CHECKING:
         ToolMissing,
         UploadConflict,
     )
-    from denizen.files.pictures import ScaledPicture
+    from denizen.files.pictures import DrawnPage, ScaledPicture
     from denizen.files.storing import File, FileLimits
-    from denizen.forgetting.forgetting import Receipt
+    from denizen.forgetting.receipts import Receipt
     from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, SpaceId
     from denizen.inbox.events import Event as InboxEvent
     from denizen.inbox.statuses import SpaceStatus
@@ -191,6 +194,7 @@ __all__ = [
     "DefinitionsInvalid",
     "DenizenError",
     "DiskFull",
+    "DrawnPage",
     "EffectSettings",
     "Embedder",
     "Entity",
@@ -215,6 +219,7 @@ __all__ = [
     "Inspection",
     "InvalidInput",
     "IssuerUnreachable",
+    "KnownAddress",
     "LeaseLost",
     "LocalModels",
     "LogEntry",
@@ -286,6 +291,8 @@ __all__ = [
     "ServerError",
     "ServerUnreachable",
     "SettingsError",
+    "SignInNeeded",
+    "SignInServer",
     "SignatureExpired",
     "SignatureWrong",
     "Skill",
@@ -322,188 +329,121 @@ __all__ = [
     "tool",
 ]
 
-_PLACES = {
-    "Actor": "denizen.access.audit",
-    "AddressRefused": "denizen.errors",
-    "A2aTool": "denizen.tools.settings",
-    "Advisor": "denizen.panel.advisors",
-    "AdvisorContext": "denizen.panel.taking",
-    "AdvisorDraft": "denizen.panel.advisors",
-    "AdvisorFields": "denizen.panel.advisors",
-    "Agent": "denizen.agents.registry",
-    "AgentChanges": "denizen.agents.definition",
-    "AgentDefinition": "denizen.agents.definition",
-    "AgentId": "denizen.ids",
-    "AgentSettings": "denizen.agents.definition",
-    "AlreadySettled": "denizen.errors",
-    "Bridge": "denizen.bridges.registry",
-    "BridgeAddress": "denizen.bridges.addresses",
-    "BridgeKind": "denizen.bridges.port",
-    "BridgeReport": "denizen.api.bridges",
-    "BridgeUnusable": "denizen.errors",
-    "BudgetRest": "denizen.cycles.budgets",
-    "BudgetSettings": "denizen.cycles.budgets",
-    "BudgetSpent": "denizen.errors",
-    "BusError": "denizen.errors",
-    "Channel": "denizen.bridges.registry",
-    "ClientTool": "denizen.tools.settings",
-    "Clock": "denizen.clock",
-    "ContentRefused": "denizen.errors",
-    "ConversationSummary": "denizen.memory.rolling",
-    "CostEstimate": "denizen.panel.costs",
-    "Crossing": "denizen.tools.privacy_guard",
-    "CycleRecord": "denizen.cycles.records",
-    "CycleSettings": "denizen.cycles.settings",
-    "DatabaseDamaged": "denizen.errors",
-    "DatabaseLocked": "denizen.errors",
-    "DatabaseNewer": "denizen.errors",
-    "DatabaseReadOnly": "denizen.errors",
-    "DatabaseUnavailable": "denizen.errors",
-    "Declared": "denizen.agents.files",
-    "DefinitionChange": "denizen.agents.differences:Change",
-    "DefinitionsInvalid": "denizen.errors",
-    "DenizenError": "denizen.errors",
-    "DiskFull": "denizen.errors",
-    "EffectSettings": "denizen.trust.policy",
-    "Embedder": "denizen.models.embedders",
-    "Entity": "denizen.spaces.directory",
-    "EntityId": "denizen.ids",
-    "File": "denizen.files.storing",
-    "FileId": "denizen.ids",
-    "FileLimits": "denizen.files.storing",
-    "Fitness": "denizen.agents.fitness",
-    "FoundMemory": "denizen.memory.searching",
-    "Goal": "denizen.plans.goals",
-    "Grant": "denizen.tools.grants",
-    "Greeting": "denizen.access.payloads",
-    "GuardSettings": "denizen.tools.settings",
-    "HandleTaken": "denizen.errors",
-    "HeartbeatSettings": "denizen.plans.settings",
-    "HostAccess": "denizen.agents.restrictions",
-    "HttpTool": "denizen.tools.settings",
-    "IdempotencyKeyReused": "denizen.errors",
-    "ImportInvalid": "denizen.errors",
-    "Imported": "denizen.portability.imported",
-    "InboxEvent": "denizen.inbox.events:Event",
-    "Inspection": "denizen.agents.inspection",
-    "InvalidInput": "denizen.errors",
-    "IssuerUnreachable": "denizen.errors",
-    "LeaseLost": "denizen.errors",
-    "LocalModels": "denizen.api.model_setup",
-    "LogEntry": "denizen.consciousness.log:Entry",
-    "ManualClock": "denizen.clock",
-    "McpServer": "denizen.tools.settings",
-    "Member": "denizen.spaces.directory",
-    "MemoryItem": "denizen.memory.items",
-    "MemoryOptions": "denizen.memory.settings",
-    "MemoryPolicy": "denizen.memory.policy:Policy",
-    "MemoryReport": "denizen.memory.hygiene:Report",
-    "MemoryVersion": "denizen.memory.history",
-    "Message": "denizen.spaces.posting",
-    "MessageId": "denizen.ids",
-    "Metaprompt": "denizen.reflection.settings",
-    "MetapromptTrial": "denizen.reflection.thinking",
-    "ModelChoice": "denizen.models.discovery:Choice",
-    "ModelError": "denizen.errors",
-    "ModelKeyMissing": "denizen.errors",
-    "ModelKeyRejected": "denizen.errors",
-    "ModelOverloaded": "denizen.errors",
-    "ModelRejected": "denizen.errors",
-    "ModelUnknown": "denizen.errors",
-    "ModelUnreachable": "denizen.errors",
-    "ModelUnsuitable": "denizen.errors",
-    "NewAnswer": "denizen.cycles.rethinking",
-    "NextStep": "denizen.cycles.steps",
-    "NotAMember": "denizen.errors",
-    "NotAllowed": "denizen.errors",
-    "NotFound": "denizen.errors",
-    "Note": "denizen.plans.notes",
-    "Organization": "denizen.spaces.directory",
-    "OrganizationId": "denizen.ids",
-    "OrganizationMemory": "denizen.memory.policy",
-    "OutcomeUnknown": "denizen.errors",
-    "OutsideTool": "denizen.tools.tool",
-    "Pace": "denizen.agents.pace",
-    "Panel": "denizen.panel.panels",
-    "PanelFields": "denizen.panel.settings",
-    "PanelStatus": "denizen.panel.unanswered",
-    "PastRun": "denizen.reflection.stance_store",
-    "PastSignal": "denizen.reflection.stance_store",
-    "Phase": "denizen.panel.phases",
-    "Plan": "denizen.plans.agenda",
-    "PortTaken": "denizen.errors",
-    "Posted": "denizen.spaces.posting",
-    "PresetsDocument": "denizen.agents.preset_changes",
-    "Price": "denizen.models.prices",
-    "PriceUnknown": "denizen.errors",
-    "ProfileSettings": "denizen.profiles.settings",
-    "QueuedStatus": "denizen.agents.space_statuses",
-    "QuotaExceeded": "denizen.errors",
-    "ReadPosition": "denizen.spaces.reading",
-    "RebuiltRequest": "denizen.consciousness.replay",
-    "RecalledPassage": "denizen.consciousness.recall.fetching",
-    "Receipt": "denizen.forgetting.forgetting",
-    "ReflectionSettings": "denizen.reflection.settings",
-    "ReindexProgress": "denizen.consciousness.recall.embedding:Progress",
-    "RequestRefused": "denizen.errors",
-    "RequestTooLarge": "denizen.errors",
-    "Requester": "denizen.access.requesters",
-    "Retention": "denizen.spaces.retention",
-    "Round": "denizen.panel.rounds",
-    "Runtime": "denizen.app",
-    "SearchResults": "denizen.spaces.searching",
-    "ScaledPicture": "denizen.files.pictures",
-    "Secret": "denizen.access.secrets",
-    "SecretKeyMissing": "denizen.errors",
-    "SecretUnreadable": "denizen.errors",
-    "ServerError": "denizen.errors",
-    "ServerUnreachable": "denizen.errors",
-    "SettingsError": "denizen.errors",
-    "SignatureExpired": "denizen.errors",
-    "SignatureWrong": "denizen.errors",
-    "Skill": "denizen.tools.skills",
-    "Space": "denizen.spaces.directory",
-    "SpaceId": "denizen.ids",
-    "SpaceStatus": "denizen.inbox.statuses",
-    "Spending": "denizen.cycles.spending",
-    "Stance": "denizen.reflection.stance_store",
-    "StepContext": "denizen.cycles.steps",
-    "StepFunctionFailed": "denizen.errors",
-    "StorageError": "denizen.errors",
-    "SubscriberTooSlow": "denizen.errors",
-    "Suggestion": "denizen.panel.suggesting",
-    "Telemetry": "denizen.telemetry.telemetry",
-    "TestResult": "denizen.api.model_setup",
-    "TokenNotBelieved": "denizen.errors",
-    "TokenRefused": "denizen.errors",
-    "ToolCall": "denizen.tools.calls:Call",
-    "ToolFile": "denizen.tools.results",
-    "ToolFailed": "denizen.errors",
-    "ToolMissing": "denizen.errors",
-    "UploadConflict": "denizen.errors",
-    "UrgentRule": "denizen.inbox.urgency",
-    "VoiceStance": "denizen.panel.advisor_stances",
-    "Webhook": "denizen.access.webhooks",
-    "WindowSettings": "denizen.consciousness.settings",
-    "call": "denizen.models.scripted",
-    "forever": "denizen.models.scripted",
-    "reply": "denizen.models.scripted",
-    "say": "denizen.models.scripted",
-    "scripted": "denizen.models.scripted",
-    "skip": "denizen.models.scripted",
-    "think": "denizen.models.scripted",
-    "tool": "denizen.tools.functions",
+_NAMES = {
+    "denizen.access.audit": "Actor",
+    "denizen.access.payloads": "Greeting",
+    "denizen.access.requesters": "Requester",
+    "denizen.access.secrets": "Secret",
+    "denizen.access.webhooks": "Webhook",
+    "denizen.agents.definition": "AgentChanges AgentDefinition AgentSettings",
+    "denizen.agents.differences": "Change=DefinitionChange",
+    "denizen.agents.files": "Declared",
+    "denizen.agents.fitness": "Fitness",
+    "denizen.agents.inspection": "Inspection",
+    "denizen.agents.pace": "Pace",
+    "denizen.agents.preset_changes": "PresetsDocument",
+    "denizen.agents.registry": "Agent",
+    "denizen.agents.restrictions": "HostAccess",
+    "denizen.agents.space_statuses": "QueuedStatus",
+    "denizen.api.bridges": "BridgeReport",
+    "denizen.api.mcp_servers": "SignInServer",
+    "denizen.api.model_setup": "LocalModels TestResult",
+    "denizen.app": "Runtime",
+    "denizen.bridges.addresses": "BridgeAddress KnownAddress",
+    "denizen.bridges.port": "BridgeKind",
+    "denizen.bridges.registry": "Bridge Channel",
+    "denizen.clock": "Clock ManualClock",
+    "denizen.consciousness.log": "Entry=LogEntry",
+    "denizen.consciousness.recall.embedding": "Progress=ReindexProgress",
+    "denizen.consciousness.recall.fetching": "RecalledPassage",
+    "denizen.consciousness.replay": "RebuiltRequest",
+    "denizen.consciousness.settings": "WindowSettings",
+    "denizen.cycles.budgets": "BudgetRest BudgetSettings",
+    "denizen.cycles.records": "CycleRecord",
+    "denizen.cycles.rethinking": "NewAnswer",
+    "denizen.cycles.settings": "CycleSettings",
+    "denizen.cycles.spending": "Spending",
+    "denizen.cycles.steps": "NextStep StepContext",
+    "denizen.errors": (
+        "AddressRefused AlreadySettled BridgeUnusable BudgetSpent BusError ContentRefused DatabaseDamaged "
+        "DatabaseLocked DatabaseNewer DatabaseReadOnly DatabaseUnavailable DefinitionsInvalid DenizenError "
+        "DiskFull HandleTaken IdempotencyKeyReused ImportInvalid InvalidInput IssuerUnreachable LeaseLost "
+        "ModelError ModelKeyMissing ModelKeyRejected ModelOverloaded ModelRejected ModelUnknown ModelUnreachable "
+        "ModelUnsuitable NotAllowed NotAMember NotFound OutcomeUnknown PortTaken PriceUnknown QuotaExceeded "
+        "RequestRefused RequestTooLarge SecretKeyMissing SecretUnreadable ServerError ServerUnreachable "
+        "SettingsError SignatureExpired SignatureWrong SignInNeeded StepFunctionFailed StorageError "
+        "SubscriberTooSlow TokenNotBelieved TokenRefused ToolFailed ToolMissing UploadConflict"
+    ),
+    "denizen.files.pictures": "DrawnPage ScaledPicture",
+    "denizen.files.storing": "File FileLimits",
+    "denizen.forgetting.receipts": "Receipt",
+    "denizen.ids": "AgentId EntityId FileId MessageId OrganizationId SpaceId",
+    "denizen.inbox.events": "Event=InboxEvent",
+    "denizen.inbox.statuses": "SpaceStatus",
+    "denizen.inbox.urgency": "UrgentRule",
+    "denizen.memory.history": "MemoryVersion",
+    "denizen.memory.hygiene": "Report=MemoryReport",
+    "denizen.memory.items": "MemoryItem",
+    "denizen.memory.policy": "OrganizationMemory Policy=MemoryPolicy",
+    "denizen.memory.rolling": "ConversationSummary",
+    "denizen.memory.searching": "FoundMemory",
+    "denizen.memory.settings": "MemoryOptions",
+    "denizen.models.discovery": "Choice=ModelChoice",
+    "denizen.models.embedders": "Embedder",
+    "denizen.models.prices": "Price",
+    "denizen.models.scripted": "call forever reply say scripted skip think",
+    "denizen.panel.advisor_stances": "VoiceStance",
+    "denizen.panel.advisors": "Advisor AdvisorDraft AdvisorFields",
+    "denizen.panel.costs": "CostEstimate",
+    "denizen.panel.panels": "Panel",
+    "denizen.panel.phases": "Phase",
+    "denizen.panel.rounds": "Round",
+    "denizen.panel.settings": "PanelFields",
+    "denizen.panel.suggesting": "Suggestion",
+    "denizen.panel.taking": "AdvisorContext",
+    "denizen.panel.unanswered": "PanelStatus",
+    "denizen.plans.agenda": "Plan",
+    "denizen.plans.goals": "Goal",
+    "denizen.plans.notes": "Note",
+    "denizen.plans.settings": "HeartbeatSettings",
+    "denizen.portability.imported": "Imported",
+    "denizen.profiles.settings": "ProfileSettings",
+    "denizen.reflection.settings": "Metaprompt ReflectionSettings",
+    "denizen.reflection.stance_store": "PastRun PastSignal Stance",
+    "denizen.reflection.thinking": "MetapromptTrial",
+    "denizen.spaces.directory": "Entity Member Organization Space",
+    "denizen.spaces.posting": "Message Posted",
+    "denizen.spaces.reading": "ReadPosition",
+    "denizen.spaces.retention": "Retention",
+    "denizen.spaces.searching": "SearchResults",
+    "denizen.telemetry.telemetry": "Telemetry",
+    "denizen.tools.calls": "Call=ToolCall",
+    "denizen.tools.functions": "tool",
+    "denizen.tools.grants": "Grant",
+    "denizen.tools.privacy_guard": "Crossing",
+    "denizen.tools.results": "ToolFile",
+    "denizen.tools.settings": "A2aTool ClientTool GuardSettings HttpTool McpServer",
+    "denizen.tools.skills": "Skill",
+    "denizen.tools.tool": "OutsideTool",
+    "denizen.trust.policy": "EffectSettings",
 }
-"""The module of each public name, and its name there if it differs. Loaded when first used: `denizen --help` needs no
-language model.
+"""The public names by module; `Its=Ours` where the module has another name for it. A module is loaded when one of its
+names is first used: `denizen --help` needs no language model.
 """
 
 
+@cache
+def _places() -> dict[str, tuple[str, str]]:
+    """The module of each public name, and its name there."""
+    found = [(module, *name.partition("=")) for module, names in _NAMES.items() for name in names.split()]
+    return {ours or there: (module, there) for module, there, _, ours in found}
+
+
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
+    if name not in _places():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, there = _PLACES[name].partition(":")
-    value = getattr(import_module(module), there or name)
+    module, there = _places()[name]
+    value = getattr(import_module(module), there)
     globals()[name] = value
     return value
 

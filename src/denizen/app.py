@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from denizen.api.budgets import Budgets
     from denizen.api.calls import Calls
     from denizen.api.files import Files
+    from denizen.api.mcp_servers import McpServers
     from denizen.api.memory import Memory
     from denizen.api.minds import Minds
     from denizen.api.model_setup import ModelSetup
@@ -170,6 +171,13 @@ class Runtime(Wiring):
         return Secrets(self)
 
     @cached_property
+    def mcp_servers(self) -> McpServers:
+        """MCP servers that a person signs in to."""
+        from denizen.api.mcp_servers import McpServers
+
+        return McpServers(self)
+
+    @cached_property
     def webhooks(self) -> Webhooks:
         """Addresses at which services tell agents what happened."""
         from denizen.api.webhooks import Webhooks
@@ -178,7 +186,7 @@ class Runtime(Wiring):
 
     @cached_property
     def bridges(self) -> Bridges:
-        """Connect rooms elsewhere with spaces, and accounts elsewhere with people."""
+        """Connect rooms of other services with spaces, and accounts there with people."""
         from denizen.api.bridges import Bridges
 
         return Bridges(self)

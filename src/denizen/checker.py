@@ -12,6 +12,7 @@ changed since it joined, because no row records when it changed.
 from __future__ import annotations
 
 from denizen.checks.agents import check_agents
+from denizen.checks.kept import check_bytes, check_kept
 from denizen.checks.outside_marks import check_marks
 from denizen.checks.reflection import check_reflection
 from denizen.checks.rows import check_leftovers, check_plans, check_references
@@ -25,7 +26,7 @@ from denizen.storage.database import Database, Tx, long_running
 
 async def check_database(db: Database, *, deep: bool = True) -> list[Violation]:
     """Returns all violations in the database."""
-    return await db.read(check_deeply if deep else check)
+    return [*await db.read(check_deeply if deep else check), *await check_bytes(db, deep=deep)]
 
 
 @long_running
@@ -53,6 +54,7 @@ def check(tx: Tx) -> list[Violation]:
         *check_waiting(tx),
         *check_plans(tx),
         *check_reflection(tx),
+        *check_kept(tx),
         *check_marks(tx),
         *check_leftovers(tx),
         *check_references(tx),

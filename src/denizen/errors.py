@@ -1,24 +1,25 @@
 """Every error Denizen raises on purpose. Each has a stable `code`; the message says what was wrong and what to do.
 
 DenizenError
-├── InvalidInput            something handed in cannot be accepted as it is
+├── InvalidInput            the input is invalid
 │   ├── ToolMissing         an agent uses tools that this process does not have
-│   ├── StepFunctionFailed  a function of an agent's cycles failed, or decided what cannot be done
+│   ├── StepFunctionFailed  a function of an agent's cycles failed, or returned something invalid
 │   ├── HandleTaken         another entity of the organization has that handle
 │   ├── IdempotencyKeyReused  a key or id was used for something else before
 │   ├── QuotaExceeded       the organization has no room for more files, or the uploader has too many unused ones
-│   ├── UploadConflict      an upload continues at another place
-│   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
-│   ├── DefinitionsInvalid  files of definitions say what cannot be done
-│   └── ImportInvalid       an exported file cannot be taken in
-├── NotFound                there is no such thing, or the asker may not know of it
+│   ├── UploadConflict      an upload continues at another offset
+│   ├── PriceUnknown        a budget in dollars needs the price of a model, which is unknown
+│   ├── DefinitionsInvalid  definition files have errors; nothing was applied
+│   └── ImportInvalid       a file cannot be imported; nothing was
+├── NotFound                it does not exist, or the requester may not know of it
 ├── NotAMember              only members of a space may read it or speak in it
-├── NotAllowed              that is for others to do
-├── AlreadySettled          a tool call that has its result cannot be given another
-├── ToolFailed              an outside tool did not do what it was called for
-│   └── AddressRefused      it may not reach that address
+├── NotAllowed              the requester does not have permission
+├── AlreadySettled          a tool call already has its result
+├── ToolFailed              an outside tool failed
+│   ├── AddressRefused      it may not reach that address
+│   └── SignInNeeded        its server wants a person to sign in first
 ├── LeaseLost               another process thinks for this agent now
-├── StorageError            the database could not do its part
+├── StorageError            the database failed
 │   ├── DatabaseUnavailable it cannot be reached, now; nothing was written
 │   ├── DatabaseLocked      another program holds it
 │   ├── DatabaseReadOnly    it may not be written to
@@ -26,7 +27,7 @@ DenizenError
 │   ├── DatabaseDamaged     it is not a database, or it is broken
 │   ├── DiskFull            there is no room left to write
 │   └── OutcomeUnknown      the connection broke while committing
-├── ModelError              a language model could not be asked, or did not answer
+├── ModelError              a language model could not be reached, or did not answer
 │   ├── ModelUnknown        no such model is configured here
 │   │   └── ModelKeyMissing     its provider wants an API key, and there is none
 │   ├── ModelRejected       the provider refuses this request, and always will
@@ -36,22 +37,22 @@ DenizenError
 │   │   └── ContentRefused      it refuses to process what the request says
 │   ├── ModelOverloaded     the provider asks us to come back later
 │   └── ModelUnreachable    the network or the provider failed on the way
-├── BudgetSpent             what may be used is used up
-├── SecretUnreadable        a secret is kept here that no key opens
-├── SecretKeyMissing        there is no key to seal secrets with
-├── SignatureWrong          what came to a webhook was not signed with its secret
+├── BudgetSpent             a budget is used up
+├── SecretUnreadable        no key can decrypt a stored secret
+├── SecretKeyMissing        there is no key to encrypt secrets with
+├── SignatureWrong          a request to a webhook was not signed with its secret
 │   └── SignatureExpired    it was, but too long ago
-├── TokenNotBelieved        a token that says it is an identity provider's is not good here
-├── IssuerUnreachable       the identity provider does not give its keys
-├── BridgeUnusable          a bridge cannot be opened as it is defined
+├── TokenNotBelieved        a token of an identity provider is not valid here
+├── IssuerUnreachable       the keys of the identity provider cannot be fetched
+├── BridgeUnusable          a bridge cannot start with its settings
 ├── BusError                the bus could not be opened
 ├── PortTaken               another program listens where the server should
-├── ServerError             a Denizen server did not do what it was asked
-│   ├── ServerUnreachable   it does not answer, now
-│   ├── TokenRefused        it does not know the access token, or not any more
-│   └── RequestRefused      it says why not, with a code of its own
+├── ServerError             a Denizen server could not handle a request
+│   ├── ServerUnreachable   it does not answer
+│   ├── TokenRefused        the access token is unknown, expired or revoked
+│   └── RequestRefused      it refuses the request, with a code and a reason
 ├── SettingsError           the settings are wrong, unknown or contradict each other
-└── SubscriberTooSlow       a reader of a live stream fell too far behind and was cut off
+└── SubscriberTooSlow       a reader of a live stream fell too far behind and was disconnected
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class DenizenError(Exception):
 
 
 class InvalidInput(DenizenError):
-    """What was handed in cannot be accepted as it is."""
+    """The input is invalid."""
 
     code = "invalid_input"
 
@@ -91,7 +92,7 @@ class QuotaExceeded(InvalidInput):
 
 
 class UploadConflict(InvalidInput):
-    """The upload continues at another place."""
+    """The upload continues at another offset."""
 
     code = "upload_conflict"
 
@@ -114,7 +115,7 @@ class PriceUnknown(InvalidInput):
 
 
 class DefinitionsInvalid(InvalidInput):
-    """Files of definitions say what cannot be done; nothing of them was."""
+    """Definition files have errors. Nothing was applied."""
 
     code = "definitions_invalid"
 
@@ -125,7 +126,7 @@ class DefinitionsInvalid(InvalidInput):
 
 
 class ImportInvalid(InvalidInput):
-    """An exported file cannot be taken in; nothing of it was."""
+    """A file cannot be imported. Nothing of it was."""
 
     code = "import_invalid"
 
@@ -142,7 +143,7 @@ class ToolMissing(InvalidInput):
 
 
 class StepFunctionFailed(InvalidInput):
-    """A function of an agent's cycles failed, or decided what cannot be done."""
+    """A function of an agent's cycles failed, or returned something invalid."""
 
     code = "step_function_failed"
 
@@ -152,7 +153,7 @@ class StepFunctionFailed(InvalidInput):
 
 
 class NotFound(DenizenError):
-    """There is no such thing here."""
+    """It does not exist, or the requester may not know of it."""
 
     code = "not_found"
 
@@ -169,19 +170,19 @@ class NotAMember(DenizenError):
 
 
 class NotAllowed(DenizenError):
-    """That is for others to do."""
+    """You do not have permission to do this."""
 
     code = "not_allowed"
 
 
 class AlreadySettled(DenizenError):
-    """This tool call has its result already."""
+    """This tool call already has its result."""
 
     code = "already_settled"
 
 
 class ToolFailed(DenizenError):
-    """The tool did not do what it was called for; the message is for the model."""
+    """The tool failed. The message is for the model."""
 
     code = "tool_failed"
 
@@ -192,6 +193,12 @@ class AddressRefused(ToolFailed):
     code = "address_refused"
 
 
+class SignInNeeded(ToolFailed):
+    """The server of a tool wants a person to sign in first."""
+
+    code = "sign_in_needed"
+
+
 class LeaseLost(DenizenError):
     """Another process owns this agent now; whatever we were thinking is void."""
 
@@ -199,7 +206,7 @@ class LeaseLost(DenizenError):
 
 
 class StorageError(DenizenError):
-    """The database could not do its part."""
+    """The database failed."""
 
     code = "storage_error"
 
@@ -247,7 +254,7 @@ class OutcomeUnknown(StorageError):
 
 
 class ModelError(DenizenError):
-    """A language model could not be asked, or did not answer."""
+    """A language model could not be reached, or did not answer."""
 
     code = "model_error"
 
@@ -324,49 +331,49 @@ class ModelUnreachable(ModelError):
 
 
 class BudgetSpent(DenizenError):
-    """What may be used is used up."""
+    """The budget is used up."""
 
     code = "budget_spent"
 
 
 class SecretUnreadable(DenizenError):
-    """A secret is kept here that none of the keys opens: bring back DENIZEN_SECRET_KEY, or set the secret again."""
+    """No key can decrypt a stored secret. Restore the earlier DENIZEN_SECRET_KEY, or set the secret again."""
 
     code = "secret_unreadable"
 
 
 class SecretKeyMissing(DenizenError):
-    """There is no key to seal secrets with: set DENIZEN_SECRET_KEY."""
+    """There is no key to encrypt secrets with. Set DENIZEN_SECRET_KEY."""
 
     code = "secret_key_missing"
 
 
 class SignatureWrong(DenizenError):
-    """This was not signed with the webhook's secret."""
+    """The request was not signed with the webhook's secret."""
 
     code = "signature_wrong"
 
 
 class SignatureExpired(SignatureWrong):
-    """This was signed too long ago, or by a clock that is wrong."""
+    """The signature is too old, or the sender's clock is wrong."""
 
     code = "signature_expired"
 
 
 class TokenNotBelieved(DenizenError):
-    """This token of an identity provider is not good here."""
+    """This token of an identity provider is not valid here."""
 
     code = "token_not_believed"
 
 
 class IssuerUnreachable(DenizenError):
-    """The identity provider does not give its keys, so nobody who comes from there can be let in."""
+    """The keys of the identity provider cannot be fetched, so nobody can sign in with it."""
 
     code = "issuer_unreachable"
 
 
 class BridgeUnusable(DenizenError):
-    """The bridge cannot be opened as it is defined."""
+    """The bridge cannot start with its settings."""
 
     code = "bridge_unusable"
 
@@ -378,7 +385,7 @@ class BusError(DenizenError):
 
 
 class SettingsError(DenizenError):
-    """The settings cannot be used as they are."""
+    """The settings are invalid."""
 
     code = "settings_invalid"
 
@@ -404,25 +411,25 @@ class PortTaken(DenizenError):
 
 
 class ServerError(DenizenError):
-    """A Denizen server did not do what it was asked."""
+    """The server could not handle the request."""
 
     code = "server_error"
 
 
 class ServerUnreachable(ServerError):
-    """The server does not answer; whether it did what it was asked is unknown."""
+    """The server does not answer. It may or may not have handled the request."""
 
     code = "server_unreachable"
 
 
 class TokenRefused(ServerError):
-    """The server does not know this access token, or not any more."""
+    """The access token is unknown, expired or revoked."""
 
     code = "token_refused"
 
 
 class RequestRefused(ServerError):
-    """The server says why it does not do what it was asked."""
+    """The server refuses the request, and says why."""
 
     code = "request_refused"
 
@@ -434,7 +441,7 @@ class RequestRefused(ServerError):
 
 
 class SubscriberTooSlow(DenizenError):
-    """This reader fell too far behind the live stream and was cut off; read on from the last sequence number."""
+    """This reader fell too far behind the live stream and was disconnected. Continue from the last sequence number."""
 
     code = "subscriber_too_slow"
 

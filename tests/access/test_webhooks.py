@@ -88,6 +88,8 @@ async def test_wrong_signatures_and_unknown_addresses_tell_nobody_anything(world
     gone, gone_secret = await world.denizen.webhooks.create(ada, "Old", scheme="github")
     await world.denizen.webhooks.revoke(gone)
     await world.denizen.webhooks.revoke(gone.id)
+    with pytest.raises(NotFound):
+        await world.denizen.webhooks.revoke("nothing")
 
     for headers in ({}, signed("other", PUSH), signed(gone_secret, PUSH), signed(secret, b"other")):
         with pytest.raises(SignatureWrong):

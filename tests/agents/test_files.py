@@ -161,7 +161,10 @@ def test_instructions_may_stand_in_a_file_of_their_own() -> None:
             "name: Pat\nplans:\n  - {name: x, instruction: y, at: tomorrow}",
             "3: plans[0].at: 'tomorrow' is not a time. Use ISO 8601, such as \"2026-02-19T09:00\"",
         ),
-        ("kind: spce\nname: Ops", "1: kind: 'spce' is none of 'agent', 'space', 'person' (did you mean 'space'?)"),
+        (
+            "kind: spce\nname: Ops",
+            "1: kind: 'spce' is none of 'agent', 'space', 'person', 'bridge' (did you mean 'space'?)",
+        ),
         ("kind: space\nname: Ops\nmembrs: []", "3: membrs: unknown key 'membrs' (did you mean 'members'?)"),
         ("name: Pat\nname: Eli", "2: the key 'name' appears twice"),
         ("name: Pat\ninstructions: !!python/name:os.system x", "2: the tag 'python/name:os.system' is not supported"),

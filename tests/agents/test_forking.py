@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic_ai.embeddings import Embedder as ProvidersEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel
-from sqlalchemy import bindparam, select
 
 from denizen import call, reply, tool
 from denizen.agents.registry import Agent
@@ -18,7 +17,7 @@ from denizen.consciousness.recall.searching import search
 from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.models.embedders import ProviderEmbedder
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where
 from denizen.storage.schema import recalls
 from tests.consciousness.past import bare, eventful_life, new_life
 from tests.properties.house import everything
@@ -118,13 +117,14 @@ async def test_a_fork_recalls_what_was_before_it_and_nothing_later(world: World)
     assert not any("flute" in text for text, _ in await found(fork, "flute lost"))
 
 
-_index = statement(select(*recalls.c).where(recalls.c.agent_id == bindparam("agent_id")))
+_COUNTS = "passages, forgotten, length, settled, embedder, embedded, worded, terms"
+_index = select_where(recalls, _COUNTS, "agent_id")
 
 
 def _index_of(tx: Tx, agent_id: AgentId) -> tuple[Any, ...]:
     row = tx.one(_index, agent_id=agent_id)
     assert row is not None
-    return row[1:]
+    return row
 
 
 async def test_the_index_of_a_whole_fork_counts_what_that_of_the_original_counts(world: World) -> None:

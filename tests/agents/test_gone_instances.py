@@ -18,7 +18,7 @@ from denizen import ManualClock, call, tool
 from denizen.agents import instance_lock
 from denizen.agents.instance_lock import InstanceLock, Neighbours
 from denizen.agents.registry import Agent
-from denizen.agents.residents import take_over_from
+from denizen.api.wiring import free_leases_of
 from denizen.consciousness import lease as leases
 from denizen.errors import LeaseLost, ModelKeyRejected
 from denizen.models.scripted import reply, scripted
@@ -226,6 +226,6 @@ async def test_who_was_taken_for_gone_is_refused(world: World) -> None:
         leases.fence(tx, leases.Lease(ada.id, "other", leases.epoch_of(tx, ada.id)))
 
     await world.denizen.db.write(write_as_before)
-    await world.denizen.db.write(take_over_from, "other")
+    await world.denizen.db.write(free_leases_of, "other")
     with pytest.raises(LeaseLost):
         await world.denizen.db.write(write_as_before)

@@ -14,7 +14,7 @@ from denizen.bridges.telegram.kind import TELEGRAM
 from tests.world import World
 
 TOKEN = "123:token-of-the-tests"
-CHATS = {"pier": -1001, "mole": -1002}
+CHATS = {"pier": -1001, "mole": -1002, "private": 42}
 
 
 class BotApi:
@@ -27,10 +27,16 @@ class BotApi:
         self.token = TOKEN
         self.first_cursor = "1"
         self.tells_deletions = False
+        self.sends_once = False
         self.updates: list[dict[str, Any]] = []
         self.confirmed = 0
         self.news = asyncio.Event()
         self.polls = 0
+        self.typed: list[str] = []
+        self.typing = asyncio.Event()
+        self.drafts: list[tuple[int, str]] = []
+        """Texts that the bot is writing, which end by themselves."""
+        self.drafted = asyncio.Event()
         self._number = 0
         """The last number of an update."""
         self._messages = 0
@@ -125,7 +131,7 @@ class BotApi:
         wanted: dict[str, Any] = await request.json()
         if method == "getUpdates":
             return _result(await self._get_updates(wanted))
-        if method.startswith("send"):
+        if method in ("sendMessage", "sendDocument"):
             match self.answers.pop(0) if self.answers else None:
                 case Later(_, seconds):
                     return _refused(429, "Too Many Requests", {"retry_after": int(seconds or 0)})
@@ -158,6 +164,12 @@ class BotApi:
                 replied = wanted.get("reply_parameters", {}).get("message_id")
                 about = f" (to {self._ours.get(replied, replied)})" if replied else ""
                 return self._take(room, wanted["text"] + about)
+            case "sendChatAction":
+                self.typed.append(room)
+                self.typing.set()
+            case "sendMessageDraft":
+                self.drafts.append((wanted["draft_id"], wanted["text"]))
+                self.drafted.set()
             case "editMessageText":
                 text = wanted["text"].partition(": ")[2]
                 self._say(room, f"edit ({self._ours[wanted['message_id']]}): {text}")

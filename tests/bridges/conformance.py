@@ -4,20 +4,46 @@ the other side, with people who write there.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 from sqlalchemy import update
+from structlog.testing import capture_logs
 
-from denizen.bridges.port import BridgeKind, IncomingFile, Later, Outcome, Refused
-from denizen.bridges.registry import Bridge
+from denizen import failpoints
+from denizen.bridges.port import Adapter, Batch, BridgeKind, IncomingFile, Later, Outcome, Refused
+from denizen.bridges.receiving import RECEIVED
+from denizen.bridges.registry import Bridge, state_of
+from denizen.bridges.running import BEGUN, SENT, BridgeRunner
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import channels
 from tests.world import World
 
 ROOM = "pier"
+STEPS_IN = (RECEIVED, "commit:take_in", "committed:take_in")
+STEPS_OUT = (
+    "commit:begin_sending",
+    "committed:begin_sending",
+    BEGUN,
+    SENT,
+    "commit:end_sending",
+    "committed:end_sending",
+)
+
+
+class Killed(Exception):
+    """The process dies, as far as the bridge is concerned."""
+
+
+def kill_once_at(point: str) -> None:
+    def kill() -> None:
+        failpoints.disarm(point)
+        raise Killed
+
+    failpoints.arm(point, kill)
 
 
 class Service(Protocol):
@@ -28,6 +54,8 @@ class Service(Protocol):
     answers: list[Outcome]
     """What it answers next, instead of taking it."""
 
+    sends_once: bool
+    """Whether what is sent again after a process died is there once."""
     tells_deletions: bool
     """Whether the service tells of messages that were deleted there."""
     first_cursor: str
@@ -70,13 +98,13 @@ class Pier:
         await self.service.settle()
 
     async def lines(self) -> list[str]:
-        """What is said in the space, without notices."""
-        found = await self.world.denizen.spaces.messages(self.space)
+        """What is said in the space, without notices and what it began with."""
+        found = (await self.world.denizen.spaces.messages(self.space))[1:]
         return [f"{each.author_name}: {each.text}" for each in found if "notice" not in each.metadata]
 
     async def notices(self) -> list[str]:
-        found = await self.world.denizen.spaces.messages(self.space)
-        return [each.text for each in found if "notice" in each.metadata][1:]
+        found = (await self.world.denizen.spaces.messages(self.space))[1:]
+        return [each.text for each in found if "notice" in each.metadata]
 
     async def say(self, text: str, **options: Any) -> Any:
         return await self.world.say(self.noor, text, self.space, **options)
@@ -95,14 +123,66 @@ def _read_again(tx: Tx, cursor: str) -> None:
     tx.run(statement(update(channels).values(cursor=cursor)))
 
 
+class Defects:
+    """Defects in the adapters of a test, while it sets them."""
+
+    def __init__(self) -> None:
+        self.reading: Exception | None = None
+        self.hearing: Exception | None = None
+        self.times_read = 0
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        keep_carrying = BridgeRunner._keep_carrying  # pyright: ignore[reportPrivateUsage]
+
+        async def keep_carrying_with_defects(runner: BridgeRunner, carrier: Any, adapter: Adapter) -> None:
+            await keep_carrying(runner, carrier, _DefectiveAdapter(adapter, self))
+
+        monkeypatch.setattr(BridgeRunner, "_keep_carrying", keep_carrying_with_defects)
+
+
+class _DefectiveAdapter:
+    """An adapter with these defects, otherwise as it is."""
+
+    def __init__(self, adapter: Adapter, defects: Defects) -> None:
+        self._adapter, self._defects = adapter, defects
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adapter, name)
+
+    async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
+        self._defects.times_read += 1
+        if self._defects.reading is not None:
+            raise self._defects.reading
+        return await self._adapter.read(rooms)
+
+    async def news(self) -> None:
+        if self._defects.hearing is not None:
+            raise self._defects.hearing
+        await self._adapter.news()
+
+    async def send(self, what: Any) -> Outcome:
+        return await self._adapter.send(what)
+
+    async def close(self) -> None:
+        await self._adapter.close()
+
+
 class BridgeSuite:
     @pytest.fixture
     def service(self) -> Service:
         raise NotImplementedError
 
+    @pytest.fixture(autouse=True)
+    async def no_failpoints(self) -> AsyncIterator[None]:
+        yield
+        failpoints.disarm()
+
+    async def build(self, bay: World, service: Service) -> Pier:
+        return await build(bay, service)
+
     async def test_what_is_written_there_is_said_here_once(self, bay: World, service: Service) -> None:
         """Also when the service tells of it again, and after a restart."""
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         await service.write(ROOM, "Eve", "Ahoy!")
         await service.write(ROOM, "Eve", "Anyone there?")
         await pier.run()
@@ -113,7 +193,7 @@ class BridgeSuite:
         assert service.said == []
 
     async def test_what_is_said_here_is_written_there_in_order(self, bay: World, service: Service) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         for number in range(5):
             await pier.say(f"Number {number}")
         await pier.run()
@@ -122,7 +202,7 @@ class BridgeSuite:
 
     async def test_changes_there_are_changes_here(self, bay: World, service: Service) -> None:
         """An edit, a deletion, a reply, a file and a reaction stay what they are."""
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         first = await service.write(ROOM, "Eve", "Ahoi")
         second = await service.write(ROOM, "Eve", "Wrong room")
         await service.write(ROOM, "Mia", "Hello Eve", reply_to=first)
@@ -145,7 +225,7 @@ class BridgeSuite:
         assert service.said == []
 
     async def test_changes_here_are_changes_there(self, bay: World, service: Service, tmp_path: Path) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         spaces = bay.denizen.spaces
         first = await pier.say("Ahoi")
         (tmp_path / "map.txt").write_text("north")
@@ -170,7 +250,7 @@ class BridgeSuite:
         ]
 
     async def test_a_reply_and_a_reaction_to_what_was_written_there_find_it(self, bay: World, service: Service) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         id = await service.write(ROOM, "Eve", "Ahoy")
         await pier.run()
         eve = (await bay.denizen.spaces.messages(pier.space))[-1]
@@ -180,7 +260,7 @@ class BridgeSuite:
         assert service.said == [f"{ROOM}: Noor: Hello (to {id})", f"{ROOM}: react 👍 ({id})"]
 
     async def test_a_service_that_asks_for_patience_gets_it_and_order_stays(self, bay: World, service: Service) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         service.answers.append(Later("Come back later.", 40))
         await pier.say("One")
         await pier.say("Two")
@@ -197,7 +277,7 @@ class BridgeSuite:
         assert (report.bridge.error, report.backlog.waiting) == (None, 0)
 
     async def test_a_refused_message_holds_up_nothing_and_is_told(self, bay: World, service: Service) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         service.answers.append(Refused("It is too large."))
         await pier.say("One")
         await pier.say("Two")
@@ -211,7 +291,7 @@ class BridgeSuite:
         assert service.said == [f"{ROOM}: Noor: Two", f"{ROOM}: Noor: One"]
 
     async def test_a_revoked_bridge_waits_and_says_so_once(self, bay: World, service: Service) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         service.forbid()
         await pier.say("One")
         await pier.run()
@@ -227,9 +307,86 @@ class BridgeSuite:
         assert (await bay.denizen.bridges.get(pier.bridge)).bridge.parked_reason is None
 
     async def test_what_was_deleted_before_it_was_sent_goes_nowhere(self, bay: World, service: Service) -> None:
-        pier = await build(bay, service)
+        pier = await self.build(bay, service)
         posted = await pier.say("A secret")
         await bay.denizen.spaces.forget_message(posted.id)
         await pier.say("Hello")
         await pier.run()
         assert service.said == [f"{ROOM}: Noor: Hello"]
+
+    async def test_a_defect_in_reading_is_put_off_told_once_and_holds_up_no_sending(
+        self, bay: World, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The log has it once, however often it is met; what was written meanwhile is read when it is mended."""
+        defects = Defects()
+        defects.install(monkeypatch)
+        pier = await self.build(bay, service)
+        defects.reading, before = KeyError("ok"), defects.times_read
+        with capture_logs() as logs:
+            async with bay.denizen.living():
+                await service.write(ROOM, "Eve", "Ahoy!")
+                for seconds in (0, 29, 2, 30, 31, 60, 61):
+                    await pier.run_after(seconds)
+                # After 30, 60 and 120 seconds, whatever is hinted meanwhile.
+                assert defects.times_read == before + 4
+                await pier.say("Are you there?")
+                await pier.run()
+                assert service.said == [f"{ROOM}: Noor: Are you there?"]
+                bridge = (await bay.denizen.bridges.get(pier.bridge)).bridge
+                assert state_of(bridge, bay.clock.now()) == "failing"
+                assert "while the bridge was reading" in (bridge.error or "")
+                defects.reading = None
+                await pier.run_after(300)
+                await pier.run()
+        assert "Eve: Ahoy!" in await pier.lines()
+        assert (await bay.denizen.bridges.get(pier.bridge)).bridge.error is None
+        (front, *_) = await bay.denizen.spaces.list(bridge.entity_id)
+        told = [each.text for each in await bay.denizen.spaces.messages(front) if "is written there" in each.text]
+        assert [each.split()[1:3] for each in told] == [["cannot", "read"], ["can", "read"]]
+        assert [each["event"] for each in logs if "defect" in each["event"]] == ["bridge not read, by a defect"]
+
+    async def test_a_defect_in_hearing_of_news_is_logged_once_and_rooms_are_read(
+        self, bay: World, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        defects = Defects()
+        defects.install(monkeypatch)
+        pier = await self.build(bay, service)
+        defects.hearing = KeyError("ok")
+        with capture_logs() as logs:
+            async with bay.denizen.living():
+                await service.write(ROOM, "Eve", "Ahoy!")
+                for _ in range(3):
+                    await pier.run_after(60)
+        assert await pier.lines() == ["Eve: Ahoy!"]
+        assert len([each for each in logs if "defect" in each["event"]]) == 1
+
+    async def test_killed_at_each_step_of_sending_nothing_is_lost(self, bay: World, service: Service) -> None:
+        """It is there once where the service can tell; elsewhere one message may be there twice. Order stays."""
+        pier = await self.build(bay, service)
+        wanted: list[str] = []
+        for step in STEPS_OUT:
+            for number in (1, 2):
+                await pier.say(f"{step} {number}")
+                wanted.append(f"{ROOM}: Noor: {step} {number}")
+            kill_once_at(step)
+            await pier.run()
+            assert not failpoints.armed, f"{step} was never passed"
+            await bay.restart()
+            await pier.run_after(3600)
+        assert list(dict.fromkeys(service.said)) == wanted
+        assert len(service.said) == len(wanted) if service.sends_once else len(service.said) <= len(wanted) + 2
+        assert (await bay.denizen.bridges.get(pier.bridge)).backlog.waiting == 0
+
+    async def test_killed_at_each_step_of_receiving_it_is_said_once(self, bay: World, service: Service) -> None:
+        pier = await self.build(bay, service)
+        wanted: list[str] = []
+        for step in STEPS_IN:
+            kill_once_at(step)
+            for number in (1, 2):
+                await service.write(ROOM, "Eve", f"{step} {number}")
+                wanted.append(f"Eve: {step} {number}")
+            await pier.run()
+            assert not failpoints.armed, f"{step} was never passed"
+            await bay.restart()
+            await pier.run()
+        assert await pier.lines() == wanted

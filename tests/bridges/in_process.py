@@ -46,14 +46,19 @@ class Harbour:
     """What it has, in order: `room: Author: text`."""
     codes: dict[str, str] = field(default_factory=dict[str, str])
     """By account."""
+    reads: int = 0
+    """How often it was asked what was written."""
     sent: int = 0
     """How often something was sent to it, again too."""
     answers: list[Outcome] = field(default_factory=list[Outcome])
     """What it answers next, instead of taking it."""
     tokens: set[str] = field(default_factory=lambda: {"good"})
     unreachable: bool = False
+    broken: bool = False
+    """Whether a bridge to it cannot even be opened, by a defect."""
     first_cursor: str = "0"
     tells_deletions: bool = True
+    sends_once: bool = True
     news: asyncio.Event = field(default_factory=asyncio.Event)
     slow: set[str] = field(default_factory=set[str])
     """Rooms that take what is sent only when it is `released`."""
@@ -71,6 +76,8 @@ class Harbour:
     def kind(self) -> BridgeKind:
         def opened(settings: BridgeSettings, means: Means) -> Adapter:
             assert isinstance(settings, HarbourSettings)
+            if self.broken:
+                raise KeyError("harbour")
             return HarbourAdapter(self, settings, means)
 
         return BridgeKind("harbour", HarbourSettings, opened)
@@ -133,6 +140,7 @@ class HarbourAdapter:
         self.harbour, self.settings, self.means = harbour, settings, means
 
     async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
+        self.harbour.reads += 1
         if self.harbour.unreachable:
             raise NotReadable("The harbour cannot be reached.")
         if self.settings.token not in self.harbour.tokens:

@@ -9,7 +9,9 @@ from aiohttp import web
 
 
 @asynccontextmanager
-async def listening(handle: Callable[[web.Request], Awaitable[web.Response]], port: int = 0) -> AsyncIterator[str]:
+async def listening(
+    handle: Callable[[web.Request], Awaitable[web.StreamResponse]], port: int = 0
+) -> AsyncIterator[str]:
     """The address of a server on loopback that hands every request to this function."""
     app = web.Application(client_max_size=30_000_000)
     app.router.add_route("*", "/{path:.*}", handle)

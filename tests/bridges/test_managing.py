@@ -6,19 +6,24 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from denizen import reply
 from denizen.access import audit, roles
 from denizen.access.audit import Actor, AuditFilter
 from denizen.access.requesters import Requester
 from denizen.access.roles import Role
+from denizen.access.vault import new_key
+from denizen.bridges import registry as bridge_registry
+from denizen.clock import ManualClock
+from denizen.consciousness import lease as leases
 from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import addresses, bridges, carried, channels, metadata, outbox
 from tests.bridges.conformance import ROOM, build
 from tests.bridges.in_process import Harbour
-from tests.world import World
+from tests.world import World, open_world
 
 _COUNTS = {table.name: statement(select(table)) for table in (bridges, channels, addresses, carried, outbox)}
 
@@ -230,3 +235,66 @@ async def test_private_words_do_not_cross_a_bridge(bay: World, harbour: Harbour)
     await bay.say(noor, "@ada what do you know?", space)
     await bay.run()
     assert not any(words in each for each in harbour.said)
+
+
+async def test_a_clock_that_is_set_back_holds_up_no_message(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    await pier.run()
+    await pier.say("Hello")
+    bay.clock.advance(-1_800)
+    await pier.run()
+    assert harbour.said == [f"{ROOM}: Noor: Hello"]
+
+
+async def test_a_bridge_of_a_dead_process_is_taken_over_after_the_clock_was_set_back(
+    ready_url: str, harbour: Harbour
+) -> None:
+    """Its lease ends in half an hour, by a clock that had been wrong."""
+    async with open_world(ready_url, bridge_kinds=[harbour.kind], secret_key=new_key()) as before:
+        pier = await build(before, harbour)
+        await before.denizen.db.write(leases.appear, "dead", 30)
+        assert await before.denizen.db.write(bridge_registry.take_leases, "dead", 30)
+        await pier.say("Hello")
+    clock = ManualClock()
+    clock.advance(-1_800)
+    async with (
+        open_world(ready_url, bridge_kinds=[harbour.kind], clock=clock, secret_key=new_key()) as world,
+        world.denizen.living(),
+    ):
+        await world.run()
+        assert harbour.said == []
+        world.clock.advance(31)
+        await world.run()
+        await world.run()
+    assert harbour.said == [f"{ROOM}: Noor: Hello"]
+
+
+async def test_a_parked_bridge_tries_again_after_the_clock_was_set_back(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    harbour.forbid()
+    await pier.say("Hello")
+    await pier.run()
+    assert harbour.said == []
+    harbour.permit()
+    await pier.run()
+    assert harbour.said == []
+    bay.clock.advance(-86_400)
+    await pier.run()
+    assert harbour.said == [f"{ROOM}: Noor: Hello"]
+
+
+async def test_a_defect_in_opening_parks_the_bridge_and_is_logged_once(bay: World, harbour: Harbour) -> None:
+    pier = await build(bay, harbour)
+    harbour.broken = True
+    await bay.denizen.bridges.retry(pier.bridge)
+    with capture_logs() as logs:
+        for _ in range(3):
+            await pier.run_after(60)
+    assert [each["event"] for each in logs if "defect" in each["event"]] == ["bridge interrupted by a defect"]
+    (notice,) = await pier.notices()
+    assert "is disconnected: Something went wrong in the bridge." in notice
+    harbour.broken = False
+    await pier.say("Hello")
+    await pier.run_after(3600)
+    assert harbour.said == [f"{ROOM}: Noor: Hello"]
+    assert (await bay.denizen.bridges.get(pier.bridge)).bridge.parked_reason is None

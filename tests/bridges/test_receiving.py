@@ -201,6 +201,19 @@ async def test_what_cannot_become_a_message_holds_up_nothing(bay: World, harbour
     assert odd == "Eve: \ufffd NUL \ufffd"
 
 
+async def test_a_moderator_elsewhere_removes_the_reaction_of_somebody_else(bay: World, harbour: Harbour) -> None:
+    """Only that one, also if the moderator reacted in the same way."""
+    pier = await build(bay, harbour)
+    ahoy = await harbour.write(ROOM, "Eve", "Ahoy!")
+    hers = await harbour.react(ROOM, "Eve", ahoy, "👍")
+    await harbour.react(ROOM, "Mia", ahoy, "👍")
+    await harbour.delete(ROOM, "Mia", hers)
+    await pier.run()
+    message = next(each for each in await bay.denizen.spaces.messages(pier.space) if each.text == "Ahoy!")
+    mia = await bay.denizen.people.find("mia-harbour")
+    assert message.reactions == {"👍": [mia.id]}
+
+
 async def test_said_to_the_bridge_is_said_to_the_agent(bay: World, harbour: Harbour) -> None:
     """Where the space has one agent, whoever addresses the bridge waits for its answer: it is given, or a reason."""
     ada = await bay.agent("Ada")
@@ -284,3 +297,28 @@ async def test_a_slow_room_holds_up_neither_other_rooms_nor_reading(bay: World, 
         await harbour.has("quay: Eve: Ahoy yourself!")
         harbour.released.set()
         await harbour.has(f"{ROOM}: Noor: Is anybody there?")
+
+
+async def test_the_floor_holds_for_what_is_written_elsewhere(bay: World, harbour: Harbour) -> None:
+    """Nobody is addressed, and one agent answers."""
+    ada = await bay.agent("Ada", reply("At noon."), "Told Eve.")
+    ben = await bay.agent("Ben", reply("At noon, I think."), "Told Eve.")
+    pier = await build(bay, harbour, ada, ben)
+    await bay.denizen.spaces.set_floor(pier.space, "one")
+    await harbour.write(ROOM, "Eve", "When does the boat leave?")
+    await pier.run()
+    assert len(harbour.said) == 1
+
+
+async def test_budgets_hold_for_what_is_written_elsewhere(bay: World, harbour: Harbour) -> None:
+    """An agent whose budget is used up answers nobody, and the space says why."""
+    ada = await bay.agent("Ada", reply("At noon."), "Told Eve.", budget={"tokens_per_day": 20})
+    pier = await build(bay, harbour, ada)
+    await harbour.write(ROOM, "Eve", "When does the boat leave?")
+    await pier.run()
+    await harbour.write(ROOM, "Eve", "@ada are you sure?")
+    await pier.run()
+    assert await bay.denizen.agents.status(ada) == "suspended"
+    assert "@ada are you sure?" in (await pier.lines())[-1]
+    assert len(harbour.said) <= 1
+    assert [each.agent_id for each in await bay.denizen.spaces.statuses(pier.space)] == [ada.id]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import ClientSession
 
-from denizen import reply
-from denizen.bridges.telegram.updates import TEXT_CHARACTERS, parts_of
+from denizen import reply, scripted
+from denizen.bridges.drafts import WRITING
 from denizen.errors import InvalidInput
 from tests.bridges.bot_api import TOKEN, BotApi
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
 from tests.bridges.listening import listening
+from tests.bridges.live_suite import TEXT, Pen
 from tests.world import World
 
 
@@ -89,8 +91,29 @@ async def test_a_token_is_never_in_the_settings(bay: World, telegram: BotApi) ->
         await bay.denizen.bridges.create("Telegram", "telegram", {"token": "123:abc"})
 
 
-@pytest.mark.parametrize("text", ["", "x" * 9_000, "line\n" * 3_000, "👍" * 5_000])
-def test_a_long_text_is_sent_in_parts(text: str) -> None:
-    parts = parts_of(text)
-    assert "".join(parts) == text
-    assert all(len(each.encode("utf-16-le")) // 2 <= TEXT_CHARACTERS for each in parts)
+async def test_an_agent_is_shown_as_typing_and_its_text_as_it_is_written(bay: World, telegram: BotApi) -> None:
+    """Only in a private chat: there drafts end by themselves, and nothing can stay behind."""
+    pen = Pen()
+    ada = await bay.agent("Ada", model=scripted(reply(TEXT), "Told Eve.", pause=pen.pause))
+    pier = await build(bay, telegram)
+    alone = await bay.space("Alone", pier.noor, ada)
+    await bay.denizen.bridges.connect(pier.bridge, alone, telegram.room_id("private"))
+    await pier.run()
+    async with bay.denizen.living(), asyncio.timeout(60):
+        await telegram.write("private", "Eve", "When?")
+        await telegram.typing.wait()
+        pen.write(3)
+        await telegram.drafted.wait()
+        pen.write()
+        await bay.run()
+    assert set(telegram.typed) == {"private"}
+    assert telegram.drafts[0][1].endswith(WRITING)
+    assert telegram.said == [f"private: Ada: {TEXT}"]
+
+
+async def test_in_a_group_of_telegram_nothing_is_shown_of_what_is_written(bay: World, telegram: BotApi) -> None:
+    ada = await bay.agent("Ada", reply(TEXT), "Told Eve.")
+    pier = await build(bay, telegram, ada)
+    await telegram.write(ROOM, "Eve", "When?")
+    await pier.run()
+    assert (telegram.drafts, telegram.said) == ([], [f"{ROOM}: Ada: {TEXT}"])

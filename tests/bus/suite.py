@@ -118,6 +118,29 @@ class BusSuite:
             await numbers(witness, 5)
             assert await numbers(reader, 5) == [0, 1, 2, 3, 4]
 
+    async def test_a_subscriber_may_take_frames_as_they_come(self, bus: Bus):
+        """Nothing is queued for it; it says itself when it cannot keep up, and is cut off then."""
+        taken: list[JsonValue] = []
+
+        def take(item: Frame | Gap) -> bool:
+            if isinstance(item, Frame):
+                taken.append(item.payload["n"])
+            return len(taken) <= 3
+
+        async with bus.subscribe("space:1", deliver=take) as direct, bus.subscribe("space:1") as witness:
+            for n in range(6):
+                bus.publish("space:1", {"n": n})
+            await numbers(witness, 6)
+            assert taken == [0, 1, 2, 3]
+            with pytest.raises(SubscriberTooSlow):
+                await anext(direct)
+
+    async def test_a_subscriber_that_takes_frames_itself_ends_with_the_bus(self, bus: Bus):
+        async with bus.subscribe("space:1", deliver=lambda _: True) as direct:
+            bus.publish("space:1", {"n": 1})
+            await bus.close()
+            assert [item async for item in direct] == []
+
     async def test_publishing_without_subscribers_is_nothing(self, bus: Bus):
         bus.publish("space:1", {"n": 1})
         async with bus.subscribe("space:1") as subscription:

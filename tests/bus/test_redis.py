@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from structlog.testing import capture_logs
 
-from denizen.bus.port import Bus, Frame, Gap, Subscription
+from denizen.bus.port import Bus, Deliver, Frame, Gap, Subscription
 from denizen.bus.redis import LONGEST_PAUSE_SECONDS, PROBE_SECONDS, Outbox, RedisBus, pause
 from denizen.clock import Clock, Instant
 from denizen.errors import BusError
 from tests.bus.suite import BusSuite, next_frame, next_gap, numbers
-from tests.servers import NOTHING_ON_DISK, Server, private_valkey
+from tests.servers import NOTHING_ON_DISK, Server, free_port, private_valkey
 
 
 class TestRedisBus(BusSuite):
@@ -332,7 +332,8 @@ async def test_a_sentinel_at_an_ordinary_address_is_refused_with_a_sentence(tmp_
 
 
 async def test_a_node_of_a_cluster_carries_hints(tmp_path: Path):
-    with private_valkey(tmp_path / "lock", *NOTHING_ON_DISK, "--cluster-enabled", "yes") as server:
+    cluster = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    with private_valkey(tmp_path / "lock", *NOTHING_ON_DISK, *cluster) as server:
         async with (
             opened(server.url) as here,
             opened(server.url) as there,
@@ -430,8 +431,8 @@ class Across:
     def publish(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         self._publisher.publish(topic, payload)
 
-    def subscribe(self, *topics: str, limit: int = 1000) -> Subscription:
-        return self._reader.subscribe(*topics, limit=limit)
+    def subscribe(self, *topics: str, limit: int = 1000, deliver: Deliver | None = None) -> Subscription:
+        return self._reader.subscribe(*topics, limit=limit, deliver=deliver)
 
     def attention(self, topic: str) -> bool:
         return self._publisher.attention(topic)

@@ -49,7 +49,7 @@ def refusal(error: DenizenError) -> str:
 async def test_an_agent_is_made_changed_and_deleted(client: Client, house: House) -> None:
     fields = {"instructions": "You are terse.", "cycle": {"max_steps": 5}, "spaces": [house.kitchen.id]}
     made = await client.create_agent("Cleo", fields)  # type: ignore[arg-type]
-    assert (made.handle, made.status, made.cycles, made.about) == ("cleo", "sleeping", 0, "You are terse.")
+    assert (made.handle, made.status, made.cycles) == ("cleo", "sleeping", 0)
     assert made.definition == {"instructions": "You are terse.", "cycle": {"max_steps": 5}}
     assert "cleo" in {each.handle for each in (await client.space(house.kitchen.id)).members}
     changes = {"name": "Cleo B", "cycle": {"token_budget": 9_000}, "instructions": None}
@@ -305,6 +305,21 @@ def test_the_commands_look_good_on_a_narrow_terminal(run: Run) -> None:
     assert "sleeping" in listed
 
 
+def test_files_are_sent_from_the_terminal(run: Run, tmp_path: Path) -> None:
+    for name, text in (("menu.txt", "Soup, then pie."), ("cat.png", "not quite a picture")):
+        (tmp_path / name).write_text(text)
+    files = ("--file", str(tmp_path / "cat.png"), "--file", str(tmp_path / "menu.txt"))
+    sent = json.loads(run("send", "Lobby", "Look", *files, "--alt", "A cat.", "--json").stdout)
+    assert [(each["name"], each["size"], each["alt"]) for each in sent["files"]] == [
+        ("cat.png", 19, "A cat."),
+        ("menu.txt", 15, None),
+    ]
+    assert "There are more --alt than --file." in run("send", "Lobby", "Look", "--alt", "A cat.").stderr
+    missing = run("send", "Lobby", "Look", "--file", str(tmp_path / "none.txt"))
+    assert (missing.exit_code, "none.txt" in missing.stderr) == (1, True)
+    assert run("trigger", "@ada", "It rains.", *files).exit_code == 0
+
+
 def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     made = json.loads(
         run("agents", "create", "Cleo", "--set", "cycle.max_steps=5", "--space", "lobby", "--json").stdout
@@ -337,6 +352,35 @@ def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     assert run("agents", "delete", "@cleo", "--yes").exit_code == 0
     missing = run("agents", "show", "@nobody")
     assert (missing.exit_code, missing.stderr) == (1, "There is no agent '@nobody'. [not_found]\n")
+
+
+def test_bridges_are_looked_after_from_the_terminal(run: Run) -> None:
+    assert "No bridges yet." in run("bridges", "list").stderr
+    mail = ("--set", "address=ada@example.org", "--set", "imap=imaps://imap.example.org")
+    wrong = run("bridges", "create", "Mail", "--kind", "email", *mail, "--set", "smtp=smtps://smtp.example.org")
+    assert "Set either password" in wrong.stderr
+    open_ = run("bridges", "create", "Mail", "--kind", "email", *mail, "--set", "password=correct horse")
+    assert "may only name a secret" in open_.stderr
+    signed = ("--set", "smtp=smtps://smtp.example.org", "--set", "password=${MAIL}")
+    made = json.loads(run("bridges", "create", "Mail", "--kind", "email", *mail, *signed, "--json").stdout)
+    assert (made["bridge"]["handle"], made["secret"]) == ("mail", None)
+    connected = json.loads(run("bridges", "connect", "mail", "Lobby", "--room", "INBOX", "--json").stdout)
+    shown = run("bridges", "show", "@mail").stdout
+    for word in ("INBOX ↔ Lobby", "stopped", "${MAIL}", "imaps://imap.example.org"):
+        assert word in shown
+    changed = json.loads(run("bridges", "change", "mail", "--set", "auth_server=mx.example.org", "--json").stdout)
+    assert (changed["settings"]["auth_server"], changed["settings"]["address"]) == ("mx.example.org", "ada@example.org")
+    assert json.loads(run("bridges", "pause", "mail", "--json").stdout)["state"] == "paused"
+    assert json.loads(run("bridges", "resume", "mail", "--json").stdout)["state"] == "stopped"
+    assert run("bridges", "retry", "mail").exit_code == 0
+    assert "stopped" in run("bridges", "list").stdout
+    assert run("bridges", "disconnect", connected["id"]).exit_code == 0
+    assert "There is no bridge 'post'. The bridges here: mail." in run("bridges", "show", "post").stderr
+    web = run("bridges", "create", "Helpdesk", "--set", "url=https://example.org/denizen").stdout
+    assert "/hooks/bridges/" in web
+    assert "shown this once" in web
+    assert run("bridges", "remove", "mail").exit_code == 0
+    assert [each["name"] for each in json.loads(run("bridges", "list", "--json").stdout)] == ["Helpdesk"]
 
 
 def test_a_key_that_was_used_for_another_text_is_refused(run: Run) -> None:
@@ -493,7 +537,6 @@ WITHOUT_JSON = {
     "config reference",  # these print pages of the docs
     "config access",
     "config commands",
-    "panel advisors export",  # it prints JSON anyway
 }
 
 

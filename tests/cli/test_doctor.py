@@ -199,8 +199,8 @@ def test_the_server_that_runs_is_asked_whether_agents_can_think(run: Run, enviro
     home = Path(environ["DENIZEN_HOME"])
     home.mkdir()
     (home / "token").write_text("dz_owner")
-    trouble = {"cause": "tool", "text": "Ada cannot use one of its tools here."}
-    ada = made(AgentHealth, handle="ada", waiting=0, waiting_since=None, trouble=made(AgentTrouble, **trouble))
+    trouble = made(AgentTrouble, cause="tool", text="Ada cannot use one of its tools here.")
+    ada = made(AgentHealth, handle="ada", waiting=0, dead=0, needs_a_person=True, trouble=trouble)
     told = {"ok": True} | made(HealthOut, version=__version__, agents=[ada]).model_dump(mode="json")
     with neighbour(json.dumps(told).encode()) as port:
         report = Report(run, DENIZEN_PORT=str(port))

@@ -32,7 +32,9 @@ def test_an_export_is_imported_once(run: Run, tmp_path: Path) -> None:
     again = json.loads(run("import", "--from", "letta", path, "--json").stdout)
     assert (first["messages"], first["notes"], first["already_here"]) == (2, 3, False)
     assert again == first | {"already_here": True}
-    assert "This was imported before" in run("import", "--from", "letta", path).stderr
+    told = run("import", "--from", "letta", path).stderr
+    assert "This was imported before" in told
+    assert "are imported" not in told
     agent = json.loads(run("agents", "show", "@sam", "--json").stdout)
     assert (agent["id"], agent["status"], agent["cycles"]) == (first["agent"], "suspended", 1)
     assert "I drink tea." in run("spaces", "show", "@sam").stdout
@@ -48,6 +50,7 @@ def test_an_agent_without_messages_comes_with_its_notes(run: Run, tmp_path: Path
     path.write_text(json.dumps({"agent_type": "memgpt_agent", "name": "Deep", "core_memory": blocks, "messages": []}))
     made = run("import", "--from", "letta", str(path))
     assert made.exit_code == 0, made.output
+    assert "0 conversations of Letta with 0 messages, and 1 note are imported." in made.stderr
     assert json.loads(run("agents", "show", "@deep", "--json").stdout)["cycles"] == 0
 
 

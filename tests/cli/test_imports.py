@@ -9,7 +9,7 @@ import sys
 import pytest
 
 LIBRARIES = ("pydantic_ai", "numpy", "alembic", "openai", "anthropic", "mcp", "cryptography", "rich.markdown")
-THINKING = ("denizen.agents.residents", "denizen.cycles.cycle", "denizen.panel.moderator", "denizen.memory.keeping")
+THINKING = ("denizen.agents.residents", "denizen.cycles.cycle", "denizen.panel.moderator", "denizen.memory.summarizing")
 
 COMMANDS = [
     ["agents", "list"],

@@ -1,6 +1,7 @@
 """What `make dist` builds, in empty environments: the server starts and its demo answers; the client needs no server.
 
-On every Python from 3.11 on that is on the path or in `$PYTHONS`.
+On every Python from 3.11 on that is on the path or in `$PYTHONS`. A name on the path may start nothing: pyenv has such
+names for each version, also for those that it does not offer in this folder.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from tests.clients.conftest import environment, output_of
 
 ROOT = Path(__file__).parents[2]
 NAMED = [each for each in os.environ.get("PYTHONS", "").split(os.pathsep) if each]
-PYTHONS = NAMED or [found for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}"))]
+
+
+def starts(python: str) -> bool:
+    return subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
+
+
+ON_PATH = [found for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}"))]
+PYTHONS = NAMED or [each for each in ON_PATH if starts(each)]
 ASK = """
 import asyncio, sys
 from denizen.client import Client

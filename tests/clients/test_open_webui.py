@@ -1,33 +1,42 @@
 """Open WebUI, unmodified, with two users: the agent knows who speaks, and its life has each message once.
 
-It needs 7 GB, so it is installed by hand: `OPEN_WEBUI=/path/of/its/environment make test-clients`.
+It needs gigabytes, so it is installed by hand: `OPEN_WEBUI=/path/of/its/environment make test-clients`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from playwright.async_api import Browser, Page, expect
+from pydantic_ai.messages import ModelMessage
 from sqlalchemy import select
 
-from denizen import reply
+from denizen import forever, reply
 from denizen.access import tokens
+from denizen.models.scripted import Info, ScriptedModel, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, messages
+from tests.browser import open_browser
 from tests.clients.conftest import environment
 from tests.server.conftest import served
 from tests.server.test_spoken_for import people
 from tests.servers import free_port
-from tests.world import open_world
+from tests.world import as_text, open_world
 
 PROGRAM = Path(os.environ.get("OPEN_WEBUI", ""), "bin", "open-webui")
 START_SECONDS = 1200
+SCREEN_SECONDS = 60
+"""How long something may take to be on the screen: Open WebUI is large."""
+
+expect.set_options(timeout=SCREEN_SECONDS * 1000)
 
 
 @asynccontextmanager
@@ -123,3 +132,77 @@ async def test_two_users_titles_and_another_answer(tmp_path: Path) -> None:
     assert said == [("noor", "My secret is 1234."), ("sam", "Do you know a secret?")]
     assert "Generate a concise" not in life
     assert {"noor", "sam"} <= set(known)
+
+
+def with_side_tasks(*turns: Turn) -> ScriptedModel:
+    """A model that answers tasks of Open WebUI whenever they come, and everything else with these turns in order."""
+    left: Iterator[Turn] = iter(turns)
+
+    def decide(messages: Sequence[ModelMessage], _: Info) -> Turn:
+        text = "\n".join(map(as_text, messages))
+        return '{"title": "A secret", "tags": ["Secrets"], "follow_ups": []}' if "### Task" in text else next(left)
+
+    return forever(decide)
+
+
+async def sign_in(browser: Browser, client: httpx2.AsyncClient, email: str, password: str) -> Page:
+    page = await (await browser.new_context(base_url=str(client.base_url), locale="en-GB")).new_page()
+    page.set_default_timeout(SCREEN_SECONDS * 1000)
+    news = page.get_by_role("dialog").filter(has_text="What's New")
+
+    async def close_news() -> None:
+        await news.get_by_role("button", name="Close").click()
+
+    await page.add_locator_handler(news, close_news)
+    await page.goto("/auth")
+    await page.locator("#email").fill(email)
+    await page.locator("#password").fill(password)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.locator("#chat-input").wait_for()
+    return page
+
+
+async def write(page: Page, text: str) -> None:
+    await page.locator("#chat-input").click()
+    await page.keyboard.type(text)
+    await page.keyboard.press("Enter")
+
+
+@pytest.mark.timeout(2400)
+async def test_two_users_at_a_browser_and_another_answer(tmp_path: Path) -> None:
+    turns = (
+        reply("I keep it."),
+        "Noor has a secret.",
+        reply("No."),
+        "Told Sam.",
+        reply("It is safe."),
+        "Told Noor again.",
+    )
+    async with open_world("sqlite://") as world, served(world) as house, world.denizen.living():
+        root = await world.person("Root")
+        ada = await world.agent("Ada", model=with_side_tasks(*turns))
+        _, secret = await world.denizen.db.write(tokens.create, root.id, "Open WebUI", speaks_for_others=True)
+        async with open_webui(tmp_path, house.address, secret) as client, open_browser() as browser:
+            password = "long enough 1"
+            first = await ask(client, "/api/v1/auths/signup", name="Noor", email="noor@example.com", password=password)
+            another = {"name": "Sam", "email": "sam@example.com", "password": password, "role": "user"}
+            await ask(client, "/api/v1/auths/add", first["token"], **another)
+            noor = await sign_in(browser, client, "noor@example.com", password)
+            await write(noor, "My secret is 1234.")
+            await expect(noor.get_by_text("I keep it.")).to_be_visible()
+            await expect(noor.get_by_role("heading", name="A secret")).to_be_visible()
+            sam = await sign_in(browser, client, "sam@example.com", password)
+            await write(sam, "Do you know a secret?")
+            await expect(sam.get_by_text("No.", exact=True)).to_be_visible()
+            await expect(sam.get_by_role("heading", name="A secret")).to_be_visible()
+            await noor.get_by_role("button", name="Regenerate").click()
+            await noor.get_by_role("button", name="Try Again").click()
+            await expect(noor.get_by_text("It is safe.")).to_be_visible()
+        life = "\n".join(await world.history(ada))
+        said = await world.denizen.db.read(words_of_people)
+    assert said == [("noor", "My secret is 1234."), ("sam", "Do you know a secret?")]
+    # Each message is an event from the one who wrote it; the request for another answer quotes it.
+    spoken = re.findall(r"(Noor|Sam) \(human\): \"(.*?)\"", life)
+    assert spoken == [("Noor", "My secret is 1234."), ("Sam", "Do you know a secret?")]
+    assert life.count("Noor asks you for another answer to what Noor wrote:") == 1
+    assert "### Task" not in life

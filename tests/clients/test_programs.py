@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from denizen import call, reply
 from tests.clients.conftest import run_program
 from tests.server.conftest import House, served
+from tests.server.test_openai import Compass
 from tests.world import open_world
 
 
@@ -26,6 +29,14 @@ async def test_langchain_with_tools_and_structured_output(client_python: Path) -
         "verdict": {"passed": True, "tests": 3},
     }
     assert len(cycles) >= 3
+
+
+async def test_embeddings_of_langchain(client_python: Path) -> None:
+    async with open_world("sqlite://", embedder=Compass()) as world, served(world) as house:
+        token = await house.token(await world.person("Noor"))
+        told = await run_program(client_python, "langchain_embeddings.py", house, token)
+    vectors = [pytest.approx([1, 0]), pytest.approx([0.6, -0.8])]
+    assert told == {"tokens": vectors, "texts": vectors}
 
 
 async def test_litellm(client_python: Path) -> None:

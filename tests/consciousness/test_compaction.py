@@ -18,7 +18,7 @@ from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
 from denizen.consciousness import compaction, layers, log, mind
 from denizen.consciousness import lease as leases
-from denizen.consciousness.compaction import Compacted, Crowded
+from denizen.consciousness.compaction import CompactedMind, FullMind
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Identity
@@ -267,7 +267,7 @@ async def in_hand(world: World, agent: Agent) -> tuple[Lease, Mind]:
     return lease, await world.denizen.db.read(mind.load, lease, who, agent.version, agent.definition.window, room, None)
 
 
-def crowd(found: Mind) -> Crowded:
+def crowd(found: Mind) -> FullMind:
     return compaction.crowded(found, TOOLS)
 
 
@@ -275,7 +275,7 @@ async def settled(world: World, lease: Lease, found: Mind) -> int:
     """Compact to the end; gives in how many transactions."""
     for count in range(1, 100):
         done = await world.denizen.db.write(compaction.compact, lease, crowd(found))
-        if isinstance(done, Compacted):
+        if isinstance(done, CompactedMind):
             found.settle(*done)
             return count
     raise AssertionError("compaction never ends")

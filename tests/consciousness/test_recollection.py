@@ -18,7 +18,7 @@ from denizen.consciousness.recall.searching import EVERYTHING, Ranking
 from denizen.consciousness.recollection import COVERED, COVERED_OF_THEM, NEAR, is_relevant
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
-from denizen.cycles.opening import Opened, Waking, open_cycle
+from denizen.cycles.opening import OpenedCycle, Waking, open_cycle
 from denizen.cycles.recalling import remind
 from denizen.models.scripted import Info, Turn
 from denizen.spaces.directory import Entity, Space
@@ -205,7 +205,7 @@ async def test_what_comes_in_between_decides_who_may_hear_of_it(ready_url: str, 
         inbox = mind.budget.inbox
         waking = Waking(mind.identity, mind.version, mind.era, inbox, {"normal": TOOLBOX}, mind.next_seq, found)
         opened = await world.denizen.db.write(open_cycle, mind.lease, waking)
-        assert isinstance(opened, Opened)
+        assert isinstance(opened, OpenedCycle)
         assert [each.kind for each in opened.cycle.entries] == (["inbox"] if others else ["inbox", "recalled"])
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.consciousness.summary import Effect, derived_summary, last_words
+from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 
 
 def sent(space: str, ok: bool = True) -> Effect:
@@ -76,3 +76,16 @@ def test_a_summary_is_always_one_line_of_bounded_length(text: str, effects: list
     assert len(last_words(text, limit=40)) <= 40
     assert len(derived_summary(effects).splitlines()) == 1
     assert len(derived_summary(effects)) <= 8 * 300
+
+
+def test_an_exchange_is_told_by_its_first_messages_and_its_last_answers():
+    heard = [(who, f"Question of {who}?") for who in ("Ada", "Bee", "Cy", "Dan")]
+    told = exchange_summary(heard, ["One.", "Two.", "Three."])
+    wrote = " ".join(f'{who} wrote: "Question of {who}?"' for who in ("Ada", "Bee", "Cy"))
+    assert told == f'{wrote} Answered: "Two." Answered: "Three."'
+
+
+def test_a_long_message_is_told_by_its_beginning():
+    fits = "a" * 119 + "."
+    assert exchange_summary([("Ada", fits)], []) == f'Ada wrote: "{fits}"'
+    assert exchange_summary([("Ada", f"{fits}!")], []) == f'Ada wrote: "{fits[:119]}"…'

@@ -73,6 +73,7 @@ CONFIRM: Final = ClientTool(
 )
 
 _TASK = re.compile(r"#(\d+) for (\w+) in (\w+): (\w+)")
+_PREVIEW: Final = "[INBOX PREVIEW"
 _COMING = re.compile(r"^Your next plans: .*$", re.MULTILINE)
 """The line of an inbox message that tells which timers are still to ring."""
 _ANSWER = re.compile(r"^re #(\d+) ")
@@ -188,7 +189,8 @@ class _Cycle:
     steps: int
     called: tuple[tuple[str, dict[str, Any]], ...]
     heard: str
-    """What it was told since, results and reminders."""
+    """What it was told since, results and reminders. Not previews of the inbox: an answer that is shown there comes
+    again with its event, and would be acted on twice."""
 
     @classmethod
     def of(cls, messages: Sequence[ModelMessage]) -> _Cycle:
@@ -197,7 +199,8 @@ class _Cycle:
         updates = [told for each in since if (told := _prompt(each)).startswith("[MID-CYCLE UPDATE")]
         responses = [each for each in since if isinstance(each, ModelResponse)]
         called = [(each.tool_name, each.args_as_dict()) for response in responses for each in calls_of(response)]
-        parts = [part for each in since if isinstance(each, ModelRequest) for part in each.parts]
+        told = [each for each in since if isinstance(each, ModelRequest) and not _prompt(each).startswith(_PREVIEW)]
+        parts = [part for each in told for part in each.parts]
         heard = "\n".join(str(part.content) for part in parts if isinstance(part, UserPromptPart | ToolReturnPart))
         return cls("\n".join([_prompt(messages[first]), *updates]), len(responses), tuple(called), heard)
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from denizen import Runtime
 from denizen.agents.pace import Pace
 from denizen.files import storing
-from denizen.files.tidying import tidy
+from denizen.files.cleanup import tidy
 from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import chunks, contents, file_pages, files, heard_files, passages
 from tests.crash.filing import DOCUMENT, FILE, MODEL, PAGES, Life, live, model

@@ -13,7 +13,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import pytest
-from pydantic import JsonValue
 
 from denizen import Runtime, failpoints, leased_tasks
 from denizen.bus.port import Gap, Subscription
@@ -22,14 +21,16 @@ from denizen.bus.streams import (
     Freshness,
     Hint,
     MessageCreated,
+    StreamAborted,
     StreamDelta,
     StreamFrame,
+    StreamStarted,
     agent_topic,
     from_payload,
     space_topic,
 )
 from denizen.checker import check_database
-from denizen.ids import SpaceId
+from denizen.ids import MessageId, SpaceId
 from denizen.models.scripted import reply, scripted
 from denizen.server.live import Live
 from denizen.storage import postgresql
@@ -47,7 +48,7 @@ class Reader:
         self._frames = frames
         self._freshness = Freshness()
         self._live = Live(space_id)
-        self.texts: dict[JsonValue, str] = {}
+        self.texts: dict[MessageId | None, str] = {}
         """The texts that are being written, by the id that the message will have."""
         self.fresh: list[StreamFrame] = []
         self.stale: list[StreamFrame] = []
@@ -69,13 +70,13 @@ class Reader:
             self._live.said(frame.id)
             self.texts.pop(frame.id, None)
         for event in self._live.hear(frame):
-            match event["type"]:
-                case "stream.started":
-                    self.texts[event["id"]] = ""
-                case "stream.delta":
-                    self.texts[event["id"]] += str(event["text"])
-                case "stream.aborted":
-                    del self.texts[event["id"]]
+            match event:
+                case StreamStarted():
+                    self.texts[event.id] = ""
+                case StreamDelta():
+                    self.texts[event.id] += event.text
+                case StreamAborted():
+                    del self.texts[event.id]
                 case _:
                     pass
 

@@ -20,7 +20,7 @@ from denizen.consciousness import lease as leases
 from denizen.errors import AlreadySettled, InvalidInput, NotAllowed, NotFound
 from denizen.ids import MessageId, new_id
 from denizen.spaces.directory import Entity, Space
-from denizen.tools import calls
+from denizen.tools import calls, running_calls
 from denizen.tools.calls import NOT_YET
 from denizen.tools.settings import ClientTool
 from denizen.tools.tool import CallIdentity
@@ -249,7 +249,7 @@ async def test_a_question_is_not_given_up_because_no_instance_was_seen(world: Wo
     turns = [call("confirm", what="deploy"), "Asked."]
     _, noor, _ = await asked_in_a_hall(world, *turns, tools=[confirm(mode=mode)])
     world.clock.advance(3_600)
-    given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, 0)
+    given_up = await world.denizen.db.write(running_calls.attend, world.denizen.instance, 0)
     assert given_up == []
     assert [each.state for each in await world.denizen.calls.waiting(noor)] == ["waiting"]
 
@@ -271,9 +271,9 @@ async def test_whoever_looks_does_not_take_its_own_calls_for_abandoned(world: Wo
         await world.say(noor, "Tea, please", hall)
         await started.wait()
         db, me, later = world.denizen.db, world.denizen.instance, -3_600
-        assert not await db.read(calls.unattended, me, later)
-        assert await db.write(calls.attend, me, later) == []
-        assert await db.read(calls.unattended, "another", later)
+        assert not await db.read(running_calls.unattended, me, later)
+        assert await db.write(running_calls.attend, me, later) == []
+        assert await db.read(running_calls.unattended, "another", later)
         go_on.set()
         await world.run()
     assert await world.transcript(hall) == ["Noor: Tea, please", "Ada: Tea is ready."]

@@ -22,7 +22,7 @@ from denizen.cycles.budgets import Allowance, Amount, Refusal
 from denizen.cycles.calling import Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
-from denizen.cycles.opening import Opened, Waking
+from denizen.cycles.opening import OpenedCycle, Waking
 from denizen.cycles.records import OpenCycle
 from denizen.errors import LeaseLost
 from denizen.inbox.events import Event
@@ -59,7 +59,7 @@ class Thought:
         call = ToolCallPart("send_message", {"text": "Hello, Noor."}, "call-1")
         return Step(0, self.answered(call), (call,), {}, stored=False, characters=1_000, charge=CHARGE)
 
-    def crowded(self) -> compaction.Crowded:
+    def crowded(self) -> compaction.FullMind:
         """As if nothing of its past had room any more."""
         return replace(compaction.crowded(self.mind, TOOLBOX.tokens), budget=Budget(1, 1, 1))
 
@@ -124,7 +124,7 @@ async def a_thought(world: World, *, opened: bool) -> tuple[Lease, Thought]:
     waking = Waking(who, version, loaded.era, room.inbox, {"normal": TOOLBOX}, loaded.next_seq)
     begun = await world.denizen.db.write(opening.open_cycle, lease, waking) if opened else None
     await world.say(noor, "Fire!", kitchen, urgent=True)
-    cycle = begun.cycle if isinstance(begun, Opened) else None
+    cycle = begun.cycle if isinstance(begun, OpenedCycle) else None
     return lease, Thought(loaded, waking, cycle, await world.denizen.minds.inbox(ada))
 
 

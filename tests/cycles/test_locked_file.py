@@ -44,6 +44,7 @@ async def test_a_cycle_that_cannot_be_handed_back_in_time_leaves_no_unread_error
                 await denizen.spaces.post(desk, noor, "Ada?")
                 await asyncio.wait_for(hanging.wait(), 60)
                 other.execute("BEGIN IMMEDIATE")
+                denizen.hurry()
             with pytest.raises(DatabaseLocked):
                 await denizen.spaces.post(desk, noor, "Still there?")
             other.execute("ROLLBACK")

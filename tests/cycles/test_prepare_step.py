@@ -6,10 +6,15 @@ import json
 from typing import Any, cast
 
 import pytest
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.usage import RequestUsage
 
 from denizen import NextStep, StepContext, call, failpoints, forever, reply, scripted, tool
-from denizen.cycles.cycle import TOOL_CALLED
+from denizen.consciousness.log import Entry, EntryKind
+from denizen.cycles import watching
+from denizen.cycles.outside_calls import TOOL_CALLED
 from denizen.errors import InvalidInput
+from denizen.ids import CycleId
 from denizen.inbox import statuses
 from denizen.models.scripted import ScriptedModel, Turn
 from denizen.spaces.directory import Space
@@ -99,6 +104,19 @@ async def test_the_function_sets_tools_choice_settings_and_context_for_one_step(
         kept = await world.denizen.minds.replay(ada, 1)
         assert as_text(kept[0].messages[-1]) == told
         assert kept[0].settings["temperature"] == 0.5
+
+
+async def test_the_function_may_ask_for_a_shorter_answer_but_not_for_a_longer_one():
+    limits = [100, 10_000_000]
+
+    def prepare(context: StepContext) -> NextStep | None:
+        return NextStep(settings={"max_tokens": limits[context.step]}) if context.step < 2 else None
+
+    async with open_world("sqlite://", steps={"prepare": prepare}) as world:
+        _, _, model = await asked(world, call("read_messages"), reply("Hello."), "Answered.")
+        shorter, longer, usual = [(info.settings or {}).get("max_tokens", 0) for info in model.infos]
+        assert shorter == 100
+        assert longer == usual > 100
 
 
 async def test_the_function_chooses_the_model_of_a_step():
@@ -246,3 +264,37 @@ async def test_a_condition_that_fails_is_told_as_well():
         await world.run()
         (status,) = await shown(world, hall)
         assert "its function 'broken' failed: RuntimeError: no idea. " in status
+
+
+def test_steps_that_have_ended_are_told_with_their_calls_and_results() -> None:
+    """A call without a result is not among them, nor what is no answer of the model."""
+    asked = ModelRequest(parts=[UserPromptPart("Rome?")])
+    calls = [ToolCallPart("look_up", {"city": "Rome"}, "1"), ToolCallPart("look_up", "no JSON", "2")]
+    first = ModelResponse(
+        parts=[TextPart("Let me see."), *calls], usage=RequestUsage(input_tokens=7, output_tokens=3), model_name="m"
+    )
+    told = ModelRequest(parts=[ToolReturnPart("look_up", "Error: it is closed.", "1")])
+    last = ModelResponse(parts=[ToolCallPart("skip", {}, "3")])
+    kinds: list[EntryKind] = ["inbox", "response", "results", "response"]
+    entries = [
+        Entry(seq, CycleId("c"), kind, message, 1, "", request='{"model": "acme:m"}' if message is first else None)
+        for seq, (kind, message) in enumerate(zip(kinds, (asked, first, told, last), strict=True), start=1)
+    ]
+    context = StepContext(2, (), entries=entries)
+    one, two = context.steps
+    assert (one.number, one.model, one.text, one.input_tokens, one.output_tokens) == (0, "acme:m", "Let me see.", 7, 3)
+    assert (two.number, two.model, two.text, two.calls) == (1, "", "", ())
+    [use] = context.calls
+    assert (use.tool, use.arguments, use.result) == ("look_up", {"city": "Rome"}, "Error: it is closed.")
+    assert (context.called("look_up"), context.called("skip")) == (1, 0)
+    assert context.succeeded("look_up") == int(use.outcome == "succeeded")
+
+
+def test_messages_are_told_in_the_form_of_opentelemetry() -> None:
+    asked = ModelRequest(parts=[UserPromptPart("Rome?")])
+    told = ModelRequest(parts=[ToolReturnPart("look_up", "Open.", "1")])
+    answers = [ModelResponse(parts=[TextPart("Yes.")], finish_reason="stop"), ModelResponse(parts=[TextPart("No.")])]
+    found = json.loads(watching.in_words([asked, told, *answers]))
+    assert [each["role"] for each in found] == ["user", "tool", "assistant", "assistant"]
+    assert [each.get("finish_reason") for each in found] == [None, None, "stop", ""]
+    assert all(len(each["parts"]) == 1 for each in found)

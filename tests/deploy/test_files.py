@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,14 @@ def test_the_image_listens_where_it_says_and_asks_itself_there() -> None:
     port = str(next(spec.default for spec in specs() if spec.name == "port"))
     assert told["EXPOSE"] == port
     assert f"127.0.0.1:{port}/readyz" in told["HEALTHCHECK"]
+
+
+def test_the_image_has_the_extras_that_are_small() -> None:
+    """Nobody can add a package to an image whose file system is read-only."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    locked = set(re.findall(r"^([\w-]+)==", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE))
+    needed = {extra: {re.split(r"[>=]", each)[0] for each in packages} for extra, packages in extras.items()}
+    assert {extra for extra, packages in needed.items() if packages <= locked} == {"tokens", "otel"}
 
 
 # compose.yaml

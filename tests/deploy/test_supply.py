@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,35 @@ from requirements.audit import NO_ADVISORIES, findings, is_affected, locked_pack
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_wheel_has_an_sbom_of_what_it_holds_and_was_tested_with(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    [wheel] = tmp_path.glob("denizen-*.whl")
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    for project in (ROOT, ROOT / "packages" / "client"):
+        subprocess.run(build, cwd=project, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("package", ["denizen", "denizen_client"])
+def test_a_wheel_says_what_it_is(wheels: Path, package: str) -> None:
+    """Its licence is in it, type checkers read its types, and an index shows for which Pythons it is."""
+    info = f"{package}-{__version__}.dist-info"
+    with zipfile.ZipFile(wheels / f"{package}-{__version__}-py3-none-any.whl") as archive:
+        told = message_from_bytes(archive.read(f"{info}/METADATA"))
+        assert archive.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+        assert "denizen/py.typed" in archive.namelist()
+    assert (told["License-Expression"], told["Requires-Python"]) == ("Apache-2.0", ">=3.11")
+    assert told["Summary"]
+    assert (told["Description-Content-Type"], bool(told.get_payload())) == ("text/markdown", True)
+    classifiers = told.get_all("Classifier", [])
+    assert {"Typing :: Typed", "Framework :: AsyncIO", "Development Status :: 4 - Beta"} <= set(classifiers)
+    assert [each for each in classifiers if "Python :: 3." in each] == [
+        f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)
+    ]
+
+
+def test_a_wheel_has_an_sbom_of_what_it_holds_and_was_tested_with(wheels: Path) -> None:
+    [wheel] = wheels.glob("denizen-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         [name] = [each for each in archive.namelist() if "/sboms/" in each]
         assert name == f"denizen-{__version__}.dist-info/sboms/denizen.cdx.json"

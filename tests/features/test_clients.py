@@ -185,6 +185,21 @@ async def test_a_program_gives_an_agent_tools_of_its_own() -> None:
     assert answer.choices[0].message.content == "It rains."
 
 
+async def test_a_program_is_told_which_of_its_settings_are_ignored() -> None:
+    """A program that sends settings for a model, such as `temperature`, is told that they have no effect on an agent.
+
+    Docs: openai.md
+    Differs: an agent has its own settings and instructions. What a program cannot do without, such as `logprobs`, is
+    refused.
+    """
+    async with a_house() as (house, noor), client(house, noor) as noors:
+        await house.world.agent("Ada", reply("It did."), "Told Noor.")
+        answer = await noors.chat.completions.with_raw_response.create(
+            model="ada", messages=said("Did it pass?"), temperature=0.2
+        )
+    assert answer.headers["denizen-notice"].startswith("Ignored: temperature, system messages.")
+
+
 async def test_the_responses_api_of_openai() -> None:
     """Clients of OpenAI's Responses API talk to agents, and continue with `previous_response_id`.
 

@@ -8,8 +8,8 @@ import pytest
 
 from denizen import ToolFile, call, reply, tool
 from denizen.errors import NotFound
+from denizen.files.cleanup import tidy
 from denizen.files.storing import UNUSED_FILES, FileLimits
-from denizen.files.tidying import tidy
 from denizen.tools.functions import as_output
 from denizen.tools.results import Output
 from tests.world import World, as_text, open_world

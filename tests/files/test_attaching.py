@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from denizen import InvalidInput, NotFound, call, reply
-from denizen.files.tidying import tidy
+from denizen.files.cleanup import tidy
 from tests.world import World, as_text, open_world
 
 

@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import bindparam, delete, func, select
 
 from denizen import call, reply
+from denizen.consciousness import compaction
 from denizen.consciousness.recall.file_passages import hear_missing, remember_files
 from denizen.cycles.catching_up import catch_up, lagging
 from denizen.files import extracting, jail, storing
-from denizen.files.extracting import CLAIM_SECONDS, MOST_TRIES, Found
+from denizen.files.extracting import CLAIM_SECONDS, MOST_TRIES, ExtractedText
 from denizen.files.storing import File
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, insert_into, statement, value, values
@@ -65,6 +66,18 @@ async def test_the_text_of_a_file_is_recalled_with_its_page(world: World) -> Non
     assert answer.outside, "it is made of text from outside"
 
 
+async def test_a_file_is_nobody_that_the_agent_heard(world: World) -> None:
+    noor = await world.person("Noor")
+    file = await world.denizen.files.upload(noor, documents.pdf("Soup.", "Pie."), name="menu.pdf")
+    ada = await world.agent("Ada", reply("Thanks."), "Noted.")
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
+    await world.run()
+    assert await world.denizen.minds.recall(ada, "pie")
+    [cycle] = await world.denizen.db.read(compaction.lived, AgentId(ada.id), 1, 1)
+    assert (list(cycle.people), list(cycle.places)) == ([noor.id], [hall.id])
+
+
 async def test_the_text_of_a_file_in_a_private_space_stays_there(world: World) -> None:
     noor = await world.person("Noor")
     file = await world.denizen.files.upload(noor, documents.pdf("The violin is in the cellar."), name="a.pdf")
@@ -111,10 +124,19 @@ async def test_a_file_is_read_once_whoever_else_tries(world: World) -> None:
     claimed = await db.write(extracting.claim_next)
     assert claimed is not None
     assert await db.write(extracting.claim_next) is None
-    await db.write(extracting.end_reading, claimed.content_id, Found(["Soup."]))
-    await db.write(extracting.end_reading, claimed.content_id, Found(["Soup again."]))
+    await db.write(extracting.end_reading, claimed.content_id, ExtractedText(["Soup."]))
+    await db.write(extracting.end_reading, claimed.content_id, ExtractedText(["Soup again."]))
     assert await db.read(storing.pages_of, file) == ["Soup."]
     assert await db.write(extracting.claim_next) is None
+
+
+async def test_what_a_dead_process_was_reading_is_read_after_the_clock_was_set_back(world: World) -> None:
+    """Its claim ends tomorrow, by a clock that had been wrong."""
+    db = world.denizen.db
+    await world.denizen.files.upload(await world.person("Noor"), documents.pdf("Soup."), name="menu.pdf")
+    assert await db.write(extracting.claim_next) is not None
+    world.clock.advance(-86_400)
+    assert await db.write(extracting.claim_next) is not None
 
 
 async def test_what_a_dead_process_was_reading_is_read_by_another_but_not_for_ever(world: World) -> None:

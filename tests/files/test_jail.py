@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from denizen.files import jail, jailed
 from tests.files import documents
@@ -35,6 +37,26 @@ async def test_text_and_pages_of_documents() -> None:
     assert await pages("mail", documents.mail()) == [
         "From: noor@example.org\nTo: sam@example.org\nSubject: Supper\nAttachment: menu.pdf\n\nSoup at seven.\n"
     ]
+
+
+async def test_a_page_of_a_pdf_is_drawn() -> None:
+    answer = await jail.run("page", "2", documents.pdf("Soup first.", "Then pie."))
+    assert answer.told == {"width": 1176, "height": 1568, "pages": 2}
+    with Image.open(io.BytesIO(answer.payload)) as drawn:
+        assert (drawn.format, drawn.size) == ("JPEG", (1176, 1568))
+        assert sum(drawn.convert("L").histogram()[:100]) > 100  # its line of text
+
+
+@pytest.mark.parametrize(
+    ("number", "data", "trouble"),
+    [
+        ("3", documents.pdf("Soup first.", "Then pie."), "it has no such page"),
+        ("0", documents.pdf("Soup first."), "it has no such page"),
+        ("1", b"%PDF-1.4 nothing", "it is damaged"),
+    ],
+)
+async def test_a_page_that_is_not_there_cannot_be_drawn(number: str, data: bytes, trouble: str) -> None:
+    assert (await jail.run("page", number, data)).trouble == trouble
 
 
 @pytest.mark.parametrize(

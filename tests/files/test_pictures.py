@@ -11,8 +11,8 @@ from PIL import Image
 
 from denizen.errors import InvalidInput
 from denizen.files import jail, pictures, storing
+from denizen.files.cleanup import tidy
 from denizen.files.pictures import SEEN, THUMBNAIL, ScaledPicture
-from denizen.files.tidying import tidy
 from tests.files.pictures import clear_png, photo, pixel_bomb, png
 from tests.world import World, open_world
 

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 
 from denizen import InvalidInput, NotFound, QuotaExceeded, UploadConflict
 from denizen.clock import SECOND
+from denizen.files.cleanup import tidy
 from denizen.files.storing import CHUNK_BYTES, UNUSED_FILES, FileLimits, clean_media_type, clean_name
-from denizen.files.tidying import tidy
 from denizen.storage.database import statement, value
 from denizen.storage.schema import chunks, contents
 from tests.world import World, open_world

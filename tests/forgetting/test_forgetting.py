@@ -385,8 +385,8 @@ WORDLESS = {
     "parked_cause", "floor", "action", "token_id", "payer_id", "call",
     "rule", "given_by", "call_id", "media_type", "uploader_id", "content_id", "link_key", "reactions",
     "chain_id", "row_id", "member_id", "reading", "trouble", "file_id", "subscription_id", "endpoint", "p256dh", "auth",
-    "bridge_id", "channel_id", "outside_id", "guest_id", "code", "code_for", "cursor", "direction",
-    "transaction_id", "emoji",
+    "bridge_id", "channel_id", "parent_id", "outside_id", "guest_id", "reactor_id", "code", "code_for", "cursor",
+    "direction", "transaction_id", "emoji",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

@@ -14,11 +14,11 @@ from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected, NotFound
 from denizen.inbox import delivery
 from denizen.inbox.delivery import is_tried_alone, next_batch
-from denizen.inbox.events import Event, Lane
+from denizen.inbox.events import ALONE, Event, Lane
 from denizen.models.scripted import Info, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
-from denizen.spaces.posting import HOP_BUDGET
+from denizen.spaces.fan_out import HOP_BUDGET
 from denizen.storage.database import Tx
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
@@ -423,6 +423,15 @@ def test_what_belongs_to_one_space_is_taken_in_its_order(
         waiting = [event for event in waiting if event not in batch]
 
 
+def test_of_the_requests_of_programs_in_one_space_a_cycle_takes_one():
+    """What follows the second in its space waits with it; another space, and what is urgent, waits for neither."""
+    asked = [waiting_event(at, True, 0, space=space, alone=True) for at, space in enumerate("aab", start=1)]
+    later = [waiting_event(4, True, 0, space="a"), waiting_event(5, True, 0), waiting_event(6, True, 0, space="b")]
+    urgent = waiting_event(7, True, 0, space="a", lane="urgent")
+    assert [event.number for event in next_batch([*asked, *later, urgent])] == [1, 3, 5, 6, 7]
+    assert [event.number for event in next_batch([asked[1], *later])] == [2, 4, 5, 6]
+
+
 def drained(waiting: list[Event]) -> list[Event]:
     """What is left of the inbox when nothing in it wakes any more."""
     while batch := next_batch(waiting):
@@ -439,6 +448,7 @@ def waiting_event(
     space: str | None = None,
     *,
     lane: Lane = "normal",
+    alone: bool = False,
 ) -> Event:
     return Event(
         number,
@@ -452,6 +462,7 @@ def waiting_event(
         "",
         space_id=space,
         interruptions=interruptions,
+        payload={ALONE: True} if alone else {},
     )
 
 

@@ -133,6 +133,25 @@ async def test_what_an_agent_says_ends_its_status_there(world: World) -> None:
     assert await shown(world, two) == []
 
 
+async def test_a_status_for_a_deleted_message_moves_to_the_one_before_it(small_world: World) -> None:
+    """That of this agent only; without another message that waits it is cleared."""
+    noor, bo, cy = await small_world.person("Noor"), await small_world.agent("Bo"), await small_world.agent("Cy")
+    hall = await small_world.space("Hall", noor, bo, cy)
+    for agent in (bo, cy):
+        await small_world.denizen.agents.suspend(agent)
+    first, of_cy, last = [await small_world.say(noor, text, hall) for text in ("@bo?", "@cy?", "@bo!")]
+
+    async def about() -> dict[str, str | None]:
+        found = await small_world.denizen.db.read(statuses.of_space, hall.id)
+        return {each.agent_id: each.message_id for each in found}
+
+    assert await about() == {bo.id: last.id, cy.id: of_cy.id}
+    await small_world.denizen.spaces.delete_message(last.id, by=noor)
+    assert await about() == {bo.id: first.id, cy.id: of_cy.id}
+    await small_world.denizen.spaces.delete_message(first.id, by=noor)
+    assert await about() == {cy.id: of_cy.id}
+
+
 async def test_an_agent_that_leaves_a_space_shows_no_status_there(world: World) -> None:
     """Neither what was shown before nor what happens to it later: nobody in that space waits for it any more."""
     noor, bo, two = await noor_and_bo(world)

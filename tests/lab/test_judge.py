@@ -35,6 +35,7 @@ GOOD: list[Line] = [
     {"what": "effect", "tool": "note", "number": 1, "key": "a"},
     {"what": "rounds", "rounds": [{"number": 3, "replies": [["done", "re #3 by left"], ["done", "re #3 by right"]]}]},
     *({"what": "message", **each} for each in SAID),
+    {"what": "summary", "space": SPACE, "upto": 4, "text": "(1) (2)"},
     {"what": "transcript", "space": SPACE, "messages": SAID},
 ]
 
@@ -94,6 +95,13 @@ def swapped_questions(lines: list[Line]) -> None:
     said[0]["text"], said[1]["text"] = said[1]["text"], said[0]["text"]
 
 
+def summary_of(text: str) -> Callable[[list[Line]], None]:
+    def change(lines: list[Line]) -> None:
+        next(each for each in lines if each["what"] == "summary")["text"] = text
+
+    return change
+
+
 def streamed(lines: list[Line]) -> list[int]:
     return [at for at, each in enumerate(lines) if each["what"] == "message"]
 
@@ -110,7 +118,7 @@ def stream_repeats(lines: list[Line]) -> None:
 @pytest.mark.parametrize(
     ("damage", "lost", "twice", "out_of_order", "effects_twice"),
     [
-        (without(1), ["#1 was acknowledged and is not there"], 0, 0, 0),
+        (without(1), ["#1 was acknowledged and is not there"], 1, 0, 0),
         (without(3), ["#1 was not answered"], 0, 0, 0),
         (without(5), ["the timer of #2 did not fire"], 0, 0, 0),
         (no_effect, ["note of #1 is said to be done, and was not"], 0, 0, 0),
@@ -118,6 +126,9 @@ def stream_repeats(lines: list[Line]) -> None:
         (with_one_more("re #1: done"), [], 1, 0, 0),
         (with_one_more("rung #2"), [], 1, 0, 0),
         (another_effect, [], 0, 0, 1),
+        (summary_of("(1)"), [f"the summary of {SPACE} leaves out #2"], 0, 0, 0),
+        (summary_of("(1) (2) (2)"), [], 1, 0, 0),
+        (summary_of("(1) (2) (3)"), [], 1, 0, 0),
         (
             failed_advisor,
             ["#3 was answered by a panel as [['done', 're #3 by left'], ['failed', 're #3 by right']]"],

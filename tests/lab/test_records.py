@@ -17,9 +17,24 @@ def test_runs_are_added_up_and_one_wrong_thing_is_enough(tmp_path: Path) -> None
     assert (summary["trials"], summary["acknowledged"], summary["longest_wait_s"]) == (1, 3, 1.5)
     assert not records.is_wrong(summary)
 
-    records.add(tmp_path, "sqlite", "2:sqlite:0", "c", Pace(), [Trial("SIGKILL", [1, 2], [], 0.5)], bad, [])
+    records.add(tmp_path, "sqlite", "2:sqlite:0", "c", Pace(), [Trial("SIGKILL", [1, 2], [], 0.5, strikes=3)], bad, [])
     summary = records.summary(tmp_path, "sqlite")
-    assert (summary["trials"], summary["acknowledged"], summary["lost"]) == (2, 5, 1)
+    assert (summary["trials"], summary["strikes"], summary["acknowledged"], summary["lost"]) == (2, 4, 5, 1)
     assert records.is_wrong(summary)
-    assert records.counted(tmp_path, "sqlite") == {"SIGKILL": 2}
-    assert "| SIGKILL | sqlite | 2 | 2 | 5 | 1.5 | 1.5 |" in records.table(tmp_path)
+    assert records.counted(tmp_path, "sqlite") == {"SIGKILL": 4}
+
+
+def test_published_results_are_counted_once_and_added_to_what_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "published.jsonl"
+    good = Verdict(3, 3)
+    records.add(tmp_path, "sqlite", "1:sqlite:0", "a", Pace(), [Trial("SIGKILL", [1, 2, 3], [], 1.5)], good, [])
+    records.add(tmp_path, "postgresql", "1:postgresql:0", "b", Pace(), [Trial("SIGSTOP", [1], [], 9.0)], good, [])
+    assert records.publish(tmp_path, file) == 2
+    assert records.publish(tmp_path, file) == 0
+
+    records.add(tmp_path, "sqlite", "2:sqlite:0", "c", Pace(), [Trial("SIGKILL", [1, 2], [], 4.0, strikes=2)], good, [])
+    assert records.table(tmp_path, file).splitlines()[2:5] == [
+        "| SIGKILL | – | 3 (4 s) |",
+        "| SIGSTOP | 1 (9 s) | – |",
+        "| **acknowledged** | **3** | **6** |",
+    ]

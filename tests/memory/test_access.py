@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from denizen import Actor, NotAllowed, NotFound, Requester
+from denizen.access import audit
+from denizen.access.audit import AuditFilter
 from denizen.access.roles import Role
 from denizen.agents.registry import Agent
 from denizen.memory import access, items
@@ -109,6 +111,9 @@ async def test_only_admins_change_the_organizations_switches(small_world: World)
         await memory.change_switches({"user": False}, organization=home, by=requester(cast.baker, "owner"))
     changed = await memory.change_switches({"user": False}, by=requester(cast.noor, "admin"))
     assert not changed.user
+    kept = await small_world.denizen.db.read(audit.entries, home, cast.noor.id, AuditFilter(), limit=50)
+    changes = [each for each in kept if each.action == "change_organization_memory"]
+    assert [(each.by and each.by.name, each.detail) for each in changes] == [("Noor", {"fields": ["user"]})]
 
 
 async def test_memories_of_an_agent_or_a_space_are_for_those_who_may_see_them(small_world: World):
@@ -116,6 +121,9 @@ async def test_memories_of_an_agent_or_a_space_are_for_those_who_may_see_them(sm
     assert await read(access.of_agent, requester(cast.sam), cast.ada.id, before=None, limit=9) == []
     [own] = await read(access.of_agent, requester(cast.noor), cast.ada.id, before=None, limit=9)
     assert own.text == "Tea is at four: persona."
+    assert await read(access.of_agent, requester(cast.sam, "admin"), cast.ada.id, before=None, limit=0) == []
+    assert await read(access.of_agent, requester(cast.noor), cast.ada.id, before=None, limit=0) == []
+    assert await read(access.of_agent, requester(cast.noor), cast.ada.id, before=own.number, limit=9) == []
     [hidden] = await read(access.of_agent, requester(cast.sam, "admin"), cast.ada.id, before=None, limit=9)
     assert "Tea" not in hidden.text
     with pytest.raises(NotFound, match="agent"):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from denizen import forever
 from denizen.access import roles
 from denizen.ids import SpaceId
-from denizen.memory import granting, sinks
+from denizen.memory import permissions, sinks
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.policy import Policy, Scope, Scopes
-from denizen.memory.policy_page import ANY, DIMENSIONS, Case, merged
-from denizen.memory.settled import policy_of
 from denizen.memory.sinks import Batch, Share
+from denizen.memory.stored_policies import policy_of
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx
 from tests.memory.conftest import answering
+from tests.memory.policy_page import ANY, DIMENSIONS, Case, merged
 from tests.world import World
 
 SAID = {"–": None, "on": True, "off": False}
@@ -52,7 +52,7 @@ def _asked(tx: Tx, room: Space, owner: Owner, message_id: str) -> tuple[bool, bo
     batch = Batch(room.organization_id, room.id, (message_id,), "Tea.", "{}", (share,))
     allowed = sinks.allowed(tx, batch)
     assert owner.agent_id is not None
-    readable = granting.readable(tx, owner.agent_id, [room.id], [message_id])
+    readable = permissions.readable(tx, owner.agent_id, [room.id], [message_id])
     written = allowed is not None and any(each.candidates for each in allowed.shares)
     return written, owner.scope in {each.scope for each in readable.owners}
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select
 
+from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import EntityId, OrganizationId, SpaceId
 from denizen.memory import items, searching
 from denizen.memory.audience import Owner
-from denizen.memory.items import Candidate
+from denizen.memory.items import Candidate, StoredMemory
 from denizen.memory.searching import MemoryQuestion
-from denizen.memory.sinks import Batch, DatabaseRetriever, MemoryQuery, Share, keep_memories
+from denizen.memory.sinks import Batch, DatabaseRetriever, MemoryQuery, Share, keep_memories, look
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import kept_out, memory_owners, memory_terms
 from tests.world import World
@@ -102,6 +104,22 @@ async def test_two_conversations_of_one_person_remember_the_same_thing_once(worl
     ]
 
 
+async def test_an_imported_memory_is_stored_once_and_not_if_it_was_forgotten(small_world: World):
+    owner, space = await owner_in(small_world)
+    db, memory = small_world.denizen.db, small_world.denizen.memory
+    brought = StoredMemory("one", fact("Tea is at four."), 1, 2, uses=3)
+    assert await db.write(items.restore, owner, space, brought)
+    assert not await db.write(items.restore, owner, space, replace(brought, id="other"))
+    assert await db.write(
+        items.restore, owner, space, StoredMemory("old", fact("Tea is at two."), 1, 1, superseded_by="one")
+    )
+    assert await found(small_world, owner, "tea") == ["Tea is at four."], "what was superseded is not found"
+    kept = next(each for each in await memory.list(owner=owner.key) if each.id == "one")
+    assert (kept.text, kept.created_at, kept.updated_at, kept.uses) == ("Tea is at four.", 1, 2, 3)
+    await memory.forget(kept)
+    assert not await db.write(items.restore, owner, space, brought)
+
+
 async def test_forgetting_forgets_what_it_took_the_place_of(world: World):
     owner, space = await owner_in(world)
     await remember(world, owner, space, fact("Tea is at four."))
@@ -146,6 +164,29 @@ async def test_the_best_is_found_first_and_the_work_is_bounded(small_world: Worl
     assert (await found(small_world, owner, "What is the project Zanzibar?"))[0] == "The project is called Zanzibar."
 
 
+async def test_of_many_words_the_rare_ones_are_looked_for(small_world: World):
+    """However the rare one is spelled: only so many of a question's words are looked up."""
+    owner, space = await owner_in(small_world)
+    common = " ".join(f"{first}{second}lt" for first in "bcdfgk" for second in "aeou")
+    assert len(count_terms(common)) == searching.MOST_TERMS
+    await remember(small_world, owner, space, fact(f"{common} here"), fact(f"{common} there"), fact("The zebra."))
+    assert "The zebra." in await found(small_world, owner, f"{common} zebra")
+
+
+async def test_how_well_something_is_found_does_not_depend_on_what_others_remember(small_world: World):
+    owner, space = await owner_in(small_world)
+    others = Owner("organization", owner.organization_id)
+    await remember(small_world, owner, space, fact("Tea is at four."), fact("The hall is cold."))
+
+    async def scores() -> list[float]:
+        hits = await small_world.denizen.db.read(searching.search, owner.key, MemoryQuestion("tea hall"), limit=10)
+        return [each.score for each in hits]
+
+    before = await scores()
+    await remember(small_world, others, space, *(fact(f"Tea in hall {n}, as on each of those days.") for n in range(9)))
+    assert await scores() == before
+
+
 async def test_memories_are_listed_by_owner_space_agent_or_organization_in_pages(world: World):
     owner, kitchen = await owner_in(world)
     home = owner.organization_id
@@ -171,6 +212,34 @@ async def test_memories_are_listed_by_owner_space_agent_or_organization_in_pages
     assert [first.text, second.text] == ["Noor likes riddles.", "The hall is cold."]
     assert await listed(organization=home, before=second.number) == ["Tea"]
     assert await listed(space=hall, before=first.number, limit=1) == ["The"]
+
+
+class Questions:
+    """An embedder that only understands questions."""
+
+    name = "e"
+
+    async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
+        return [vector(100, 12, 1) if asking else vector(0, 0, 100) for _ in texts]
+
+    async def close(self) -> None: ...
+
+
+async def test_people_look_in_all_their_memories_at_once(small_world: World):
+    """The best of all owners first, and no more than are wanted; by meaning as well as by words."""
+    owner, space = await owner_in(small_world)
+    everyones, db = Owner("organization", owner.organization_id), small_world.denizen.db
+    tea = fact("Tea is at four.", vector=vector(100, 10, 0))
+    await remember(small_world, owner, space, tea, embedder="e")
+    await remember(small_world, everyones, space, fact("The cake is a cake, tea or not."), fact("Cake."))
+
+    async def looked(query: str, limit: int, embedder: Questions | None = None) -> list[str]:
+        return [each.item.text for each in await look(db, embedder, query, [owner.key, everyones.key], limit)]
+
+    assert await looked("cake", 1) == ["The cake is a cake, tea or not."]
+    assert await looked("cake", 9) == ["The cake is a cake, tea or not.", "Cake."]
+    assert await looked("beverage", 9) == []
+    assert await looked("beverage", 9, Questions()) == [tea.text]
 
 
 async def test_of_each_scope_as_many_are_brought_back_as_are_wanted_and_none_of_one_that_is_not(small_world: World):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
 from denizen.memory.documents import Memory
 from denizen.memory.items import MemoryItem
-from denizen.memory.panels import reminded, unsaid
+from denizen.memory.panel_summaries import reminded, unsaid
 from denizen.memory.rolling import ConversationSummary, seen_by
 from denizen.spaces.posting import Message
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from denizen.access.roles import Role
 from denizen.memory.documents import SHARED
 from denizen.memory.policy import SCOPES, Circumstances, Decision, OrganizationMemory, Policy, Scope, Scopes, decide
-from denizen.memory.policy_page import ANY, Case, decided, every_case, merged, render
 from denizen.server.shapes.chat import ChatRequest
+from tests.memory.policy_page import ANY, Case, decided, every_case, merged, render
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
     ModelMessage,
@@ -337,7 +337,6 @@ BY_NAME = {each.name: each for each in (*PREBUILT_TOOLS, SET_TIMER, SET_MEMORIES
 OFFERED = st.lists(st.sampled_from(sorted(BY_NAME)), unique=True)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENTS, min_size=1, max_size=3), RESULTS, OFFERED)
 def test_nothing_breaks_it_and_every_cycle_ends(batches: list[list[Event]], result: str, offered: list[str]):
     """Any texts, any results, any tools: every response is valid, and every cycle ends."""
@@ -353,7 +352,6 @@ def test_nothing_breaks_it_and_every_cycle_ends(batches: list[list[Event]], resu
     asyncio.run(story())
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=300), max_size=4), st.text(max_size=300))
 def test_a_prompt_of_any_form_has_a_response(texts: list[str], self_text: str):
     messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(self_text)])]

@@ -3,6 +3,8 @@
     python -m tests.mutants --sample 200 --seed 1
 
 Prints each defect that no test found, and at the end one line of JSON. `ignored.toml` lists those that do not matter.
+Stopped and started again, it goes on where it was; a defect that a test has found is tried anew when the source or that
+test has changed.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ import pytest
 
 from tests.mutants.mutating import Mutant, mutants_of
 from tests.mutants.running import Picking, Verdict, verdicts
-from tests.mutants.tracing import CORE, LEFT_OUT, OPTIONS, TESTS, core_modules, is_of_use, tests
+from tests.mutants.tracing import CORE, LEFT_OUT, OPTIONS, ROOT, TESTS, core_modules, digests, is_of_use, tests
 
 IGNORED = Path(__file__).with_name("ignored.toml")
+FOUND = ROOT / ".mutants-found.jsonl"
+"""Each defect that was found, with what it depends on: the source, and the file of the test."""
 
 
 def main() -> None:
@@ -33,9 +37,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="print those that were found, too, and by which test")
     parser.add_argument("--only", default="", help="only those of modules, functions or changes that contain this")
+    parser.add_argument("folders", nargs="*", help="of tests, as cycles or server/api; all if none is named")
     asked = parser.parse_args()
-    folders = [str(each) for each in sorted(TESTS.iterdir()) if each.name not in LEFT_OUT and each.name[0] != "_"]
-    sys.exit(pytest.main([*OPTIONS, "-s", *folders], plugins=[_Trials(asked)]))
+    folders = [str(TESTS / each) for each in asked.folders or ["."]]
+    left_out = [f"--ignore={TESTS / each}" for each in LEFT_OUT]
+    sys.exit(pytest.main([*OPTIONS, "-s", *left_out, *folders], plugins=[_Trials(asked)]))
 
 
 class _Trials:
@@ -59,12 +65,15 @@ def try_mutants(items: Sequence[pytest.Item], asked: argparse.Namespace) -> None
     sources = {module: path.read_text() for module, path in core_modules().items()}
     picked = sample(sources, asked.sample, asked.seed)
     picked = [each for each in picked if asked.only in " ".join(each.key)]
-    ignored = reasons()
+    ignored, found = reasons(), found_before()
     picking = Picking(tests(items, asked.workers), sources)
     by_id = {each.nodeid: each for each in items}
-    began, fates = time.monotonic(), Counter[str]()
-    for each in verdicts([each for each in picked if each.key not in ignored], picking, by_id, asked.workers):
+    to_try = [each for each in picked if each.key not in ignored]
+    began, fates = time.monotonic(), Counter(killed=sum(each.key in found for each in to_try))
+    for each in verdicts([each for each in to_try if each.key not in found], picking, by_id, asked.workers):
         fates[each.fate] += 1
+        if each.fate == "killed":
+            remember(each)
         if each.fate != "killed":
             show(each, sources[each.mutant.module])
         elif asked.all:
@@ -105,6 +114,20 @@ def reasons() -> dict[tuple[str, str, str, str], str]:
     """Why a defect does not matter, by its key."""
     listed = tomllib.loads(IGNORED.read_text())["mutant"] if IGNORED.exists() else []
     return {(each["module"], each["function"], each["line"], each["change"]): each["reason"] for each in listed}
+
+
+def found_before() -> set[tuple[str, ...]]:
+    """The keys of those that were found before, by tests and in a source that have not changed since."""
+    shared, files = digests()
+    lines = [json.loads(line) for line in FOUND.read_text().splitlines()] if FOUND.exists() else []
+    return {tuple(key) for of, file, digest, key in lines if of == shared and files.get(file, "") == digest}
+
+
+def remember(verdict: Verdict) -> None:
+    shared, files = digests()
+    file = verdict.by.partition("::")[0]
+    with FOUND.open("a") as kept:
+        print(json.dumps([shared, file, files.get(file, ""), verdict.mutant.key]), file=kept)
 
 
 def show(verdict: Verdict, before: str) -> None:

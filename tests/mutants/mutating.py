@@ -1,13 +1,13 @@
 """Small defects that can be put into a module: each is one change of its source text. Pure.
 
-Left alone is what changes no behaviour: annotations, docstrings, assertions, errors' texts, log lines, names of tasks,
-options of dataclasses, and numbers above ten, which are limits chosen by hand.
+Left alone is what changes no behaviour: annotations, docstrings, assertions (`strict` of `zip` is one), errors' texts,
+log lines, names of tasks, options of dataclasses, and numbers above ten, which are limits chosen by hand. And what only
+PostgreSQL asks for: the defects are tried on SQLite.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 import difflib
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +17,8 @@ from typing import Any, Final
 
 LARGEST_NUMBER: Final = 10
 LOG_METHODS: Final = frozenset({"debug", "info", "warning", "error", "exception"})
+KEYS_AT: Final = {"select_where": 2, "update_where": 1, "delete_where": 1, "equal": 1}
+"""The functions of `storage/database.py` that build statements, and which argument names their keys."""
 NEUTRAL_KEYWORDS: Final = frozenset({"description", "frozen"})
 """Prose, and what keeps us from changing what we do not change."""
 COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
@@ -71,8 +73,8 @@ class Mutant:
         return padded
 
     def diff(self, before: str) -> str:
-        changed = self.source(before).replace(" \\\n", "")
-        lines = difflib.unified_diff(before.splitlines(), changed.splitlines(), lineterm="", n=1)
+        old, new = (each.replace(" \\\n", "").splitlines() for each in (before, self.source(before)))
+        lines = difflib.unified_diff(old, new, lineterm="", n=1)
         return "\n".join(list(lines)[2:])
 
 
@@ -199,9 +201,9 @@ def _changes_in(root: ast.expr) -> Iterator[tuple[Any, Any, str, int]]:
 def _instead_of(node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
     match node:
         case ast.Compare(ops=[op, *_]) if type(op) in COMPARISONS:
-            new = copy.deepcopy(node)
-            new.ops[0] = COMPARISONS[type(op)]()
-            yield new, f"compared by {type(new.ops[0]).__name__}"
+            other = COMPARISONS[type(op)]()
+            new = ast.Compare(node.left, [other, *node.ops[1:]], node.comparators)
+            yield new, f"compared by {type(other).__name__}"
         case ast.BoolOp(op=ast.And()):
             yield ast.BoolOp(ast.Or(), node.values), "or instead of and"
         case ast.BoolOp(op=ast.Or()):
@@ -229,20 +231,41 @@ def _dropped(call: ast.Call) -> Iterator[tuple[ast.AST, ast.AST, str, int]]:
             rest = call.args[:at] + call.args[at + 1 :]
             new = ast.Call(call.func, rest, call.keywords)
             yield call, new, f"dropped WHERE {ast.unparse(condition)}", condition.lineno
+    if isinstance(call.func, ast.Name) and call.func.id in KEYS_AT:
+        yield from _without_key(call, KEYS_AT[call.func.id])
+
+
+def _without_key(call: ast.Call, at: int) -> Iterator[tuple[ast.AST, ast.AST, str, int]]:
+    """A statement built from names, without one of several keys, or without one of its other conditions."""
+    keys = call.args[at] if at < len(call.args) else None
+    names = keys.value.split(", ") if isinstance(keys, ast.Constant) and isinstance(keys.value, str) else []
+    for name in names if len(names) > 1 else ():
+        left = ast.Constant(", ".join(each for each in names if each != name))
+        new = ast.Call(call.func, [*call.args[:at], left, *call.args[at + 1 :]], call.keywords)
+        yield call, new, f"dropped WHERE {name}", call.args[at].lineno
+    for other in range(at + 1, len(call.args)):
+        new = ast.Call(call.func, call.args[:other] + call.args[other + 1 :], call.keywords)
+        yield call, new, f"dropped WHERE {ast.unparse(call.args[other])}", call.args[other].lineno
 
 
 def _is_neutral(call: ast.Call, keyword: str) -> bool:
-    names_a_task = keyword == "name" and isinstance(call.func, ast.Attribute) and call.func.attr == "create_task"
-    return keyword in NEUTRAL_KEYWORDS or names_a_task
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    of_postgresql = function == "with_for_update" or (function, keyword) == ("bindparam", "type_")
+    return (
+        keyword in NEUTRAL_KEYWORDS
+        or of_postgresql
+        or (function, keyword) in (("create_task", "name"), ("zip", "strict"))
+    )
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, but not into the texts of f-strings and into subscripts of types."""
+    """As `ast.walk`, but not into the texts of f-strings and into arguments that change no behaviour."""
     yield node
     if isinstance(node, ast.JoinedStr):
         return
     for child in ast.iter_child_nodes(node):
-        yield from _walk(child)
+        if not (isinstance(node, ast.Call) and isinstance(child, ast.keyword) and _is_neutral(node, child.arg or "")):
+            yield from _walk(child)
 
 
 def _name(node: ast.expr) -> str:

@@ -6,17 +6,15 @@ when a module is imported, as in the body of a class, all of ours is imported an
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any, Final, Literal
 
 import pytest
@@ -24,13 +22,17 @@ import pytest
 from tests.mutants.forking import Job, forked, run_items
 from tests.mutants.mutating import Mutant
 from tests.mutants.rebinding import rebind
+from tests.mutants.swapping import Functions, clear_caches, functions_in, swap
 from tests.mutants.tracing import OPTIONS, ROOT, Test, Users, core_modules
 
-MOST_TESTS: Final = 120
-MOST_SECONDS: Final = 60.0
-"""Of a processor, as they were traced: without that they take half as long."""
+MOST_TESTS: Final = 300
+MOST_SECONDS: Final = 30.0
+"""Of a processor."""
 PATIENCE: Final = (300.0, 20.0)
 """Seconds, and times as long as the tests took: after that a defect has made them hang. One test has less."""
+
+ABOUT_ALL: Final = {"tests/test_indexes.py"}
+"""Files of tests that look at what every module has assigned."""
 
 Fate = Literal["killed", "survived", "not covered"]
 
@@ -64,11 +66,14 @@ class Picking:
 
     def attempt(self, mutant: Mutant) -> Attempt:
         lines = range(mutant.first, mutant.last + 1)
+        package, _, own = mutant.module.rpartition(".")
+        imports = re.compile(rf"{re.escape(package)}(\.{own}\b| import .*\b{own}\b)")
+        importing = {file for file, text in self._texts.items() if imports.search(text)}
         if mutant.in_function and (found := [each for each in self._tests if each.runs(mutant.module, lines)]):
-            return Attempt(_likely_and_quick(mutant, found), imports=False)
+            return Attempt(_likely_and_quick(mutant, found, importing), imports=False)
         # It runs when the module is imported, if ever: whoever uses what it makes, or names it, may notice.
         name = mutant.function.partition(".")[0]
-        naming = {file for file, text in self._texts.items() if re.search(rf"\b{re.escape(name)}\b", text)}
+        naming = {file for file, text in self._texts.items() if re.search(rf"\b{re.escape(name)}\b", text)} | ABOUT_ALL
         used = self._users.lines(mutant.module, name)
         found = [
             each
@@ -77,13 +82,19 @@ class Picking:
         ]
         if not found and not mutant.in_function:
             found = [each for each in self._tests if mutant.module in each.lines]
-        return Attempt(_likely_and_quick(mutant, found, naming), imports=True)
+        return Attempt(_likely_and_quick(mutant, found, importing, naming), imports=True)
 
 
-def _likely_and_quick(mutant: Mutant, found: Sequence[Test], naming: Container[str] = ()) -> tuple[Test, ...]:
+def _likely_and_quick(
+    mutant: Mutant, found: Sequence[Test], importing: Container[str], naming: Container[str] = ()
+) -> tuple[Test, ...]:
+    """First those whose file names what is changed or imports its module, then those of its folder."""
     folder = mutant.module.split(".")[1]
     seconds, picked = 0.0, list[Test]()
-    for each in sorted(found, key=lambda each: (each.file not in naming, each.folder != folder, each.seconds)):
+    for each in sorted(
+        found,
+        key=lambda each: (each.file not in naming, each.file not in importing, each.folder != folder, each.seconds),
+    ):
         seconds += each.seconds
         if picked and (seconds > MOST_SECONDS or len(picked) == MOST_TESTS):
             break
@@ -95,7 +106,8 @@ def verdicts(
     mutants: Sequence[Mutant], picking: Picking, items: Mapping[str, pytest.Item], workers: int
 ) -> Iterator[Verdict]:
     """What becomes of each mutant, as it turns out."""
-    functions = _functions()
+    functions = functions_in(core_modules().values())
+    clear_caches()
     jobs: list[Job] = []
     for mutant in mutants:
         attempt = picking.attempt(mutant)
@@ -115,35 +127,11 @@ def verdicts(
             yield Verdict(mutant, "survived", f"{len(attempt.tests)} tests passed")
 
 
-Functions = Mapping[str, Sequence[FunctionType]]
-"""All functions of the core there are, by the file that they are from."""
-
-
-def _functions() -> Functions:
-    found: defaultdict[str, list[FunctionType]] = defaultdict(list)
-    paths = {str(path) for path in core_modules().values()}
-    for each in gc.get_objects():
-        if isinstance(each, FunctionType) and each.__code__.co_filename in paths:
-            found[each.__code__.co_filename].append(each)
-    return found
-
-
 def _swap_and_try(mutant: Mutant, items: Sequence[pytest.Item], functions: Functions) -> str | None:
     path = core_modules()[mutant.module]
-    made = dict(_codes(compile(mutant.source(path.read_text()), str(path), "exec", dont_inherit=True)))
-    for each in functions[str(path)]:
-        code = made.get((each.__code__.co_qualname, each.__code__.co_firstlineno))
-        if code is None or len(code.co_freevars) != len(each.__code__.co_freevars):
-            continue
-        each.__code__ = code
+    changed = compile(mutant.source(path.read_text()), str(path), "exec", dont_inherit=True)
+    swap(functions[str(path)], changed)
     return run_items(items)
-
-
-def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield (each.co_qualname, each.co_firstlineno), each
-            yield from _codes(each)
 
 
 def _import_and_try(mutant: Mutant, items: Sequence[pytest.Item], _functions: Functions) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 from tests.mutants.__main__ import reasons
 from tests.mutants.mutating import Mutant, mutants_of
 from tests.mutants.rebinding import rebind
-from tests.mutants.tracing import Users, core_modules
+from tests.mutants.swapping import functions_in, swap
+from tests.mutants.tracing import NOTING, Users, core_modules, noting_lines
 
 
 def changed(source: str) -> list[str]:
@@ -40,6 +43,8 @@ def changed(source: str) -> list[str]:
         ("await tx.run(a)", ["pass"]),
         ("x = f(a, b=c, **d)", ["x = f(a, **d)"]),
         ("x = q.where(a, b)", ["x = q.where(b)", "x = q.where(a)"]),
+        ("x = select_where(t, 'a', 'b, c')", ["x = select_where(t, 'a', 'c')", "x = select_where(t, 'a', 'b')"]),
+        ("x = delete_where(t, 'b', c)", ["x = delete_where(t, 'b')"]),
     ],
 )
 def test_each_kind_of_defect(source: str, with_defects: list[str]) -> None:
@@ -56,6 +61,9 @@ def test_each_kind_of_defect(source: str, with_defects: list[str]) -> None:
         "raise ValueError(a < b)",
         "log.warning('gone', times=3)",
         "task = tasks.create_task(f(), name='work')",
+        "x = zip(a, b, strict=True)",
+        "x = q.with_for_update(read=True)",
+        "x = bindparam('a', type_=Text())",
         "X = Literal[1, 2]",
         "@dataclass(frozen=True)\nclass A:\n    x: int",
         "x = 300",
@@ -140,3 +148,22 @@ def test_every_defect_that_is_ignored_can_still_be_made() -> None:
 
 def _of(module: str, path: Path) -> list[Mutant]:
     return mutants_of(path.read_text(), module)
+
+
+def test_functions_with_other_code_note_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in what is inside of them; and functions that the garbage collector does not look at, too."""
+    source = "def f(a):\n    def g():\n        return 1\n\n    if a:\n        return g()\n    else:\n        return 2\n"
+    loaded = a_module("tests.noted", source, tmp_path)
+    seen: set[tuple[str, int]] = set()
+    monkeypatch.setattr(builtins, NOTING, seen.add, raising=False)
+    path = tmp_path / "tests.noted.py"
+    try:
+        gc.freeze()
+        swap(functions_in([path])[str(path)], compile(noting_lines("noted", source), str(path), "exec"))
+        assert loaded.f(True) == 1
+        assert seen == {("noted", 2), ("noted", 3), ("noted", 5), ("noted", 6)}
+        seen.clear()
+        assert loaded.f(False) == 2
+        assert seen == {("noted", 2), ("noted", 5), ("noted", 8)}
+    finally:
+        del sys.modules[loaded.__name__]

@@ -17,7 +17,7 @@ from denizen.panel.context import (
     Omission,
     OtherReply,
     Persona,
-    Said,
+    PersonMessage,
     Turn,
     Words,
     context,
@@ -40,7 +40,7 @@ def at(minute: int) -> int:
 def asked(number: int, text: str, **replies: str) -> Turn:
     """A turn five minutes after the last; the keywords are what each voice replied."""
     words = {voice: Words(NAMES[voice], said) for voice, said in replies.items()}
-    said = Said(f"message-{number}", text, at(5 * number - 5))
+    said = PersonMessage(f"message-{number}", text, at(5 * number - 5))
     return Turn(said, (Exchange(f"round-{number}", words),) if words else ())
 
 
@@ -153,6 +153,31 @@ def test_the_last_turn_of_the_others_can_be_hidden() -> None:
     ]
 
 
+@pytest.mark.parametrize("show_others", [True, False])
+def test_the_others_are_shown_in_cross_talk_as_the_panel_says(show_others: bool) -> None:
+    persona, now = Persona("buber", "You are Martin Buber."), asked(4, "Now?", godin="Mine.", buber="Yours.")
+    lines = context(
+        persona,
+        THREE,
+        now,
+        characters=150_000,
+        reference_characters=4_000,
+        show_others=show_others,
+        task=crosstalk.TASK,
+    )
+    whole = context(
+        persona,
+        THREE,
+        now,
+        characters=150_000,
+        reference_characters=4_000,
+        show_others=show_others,
+        task=crosstalk.TASK,
+    )
+    assert lines == whole
+    assert any("Seth Godin turn 3 response" in line.text for line in lines) == show_others
+
+
 def test_what_is_left_out_is_listed_with_its_reason() -> None:
     persona, now = Persona("buber", "You are Martin Buber."), asked(4, "Now?")
     whole = context(persona, THREE, now, characters=150_000, reference_characters=4_000)
@@ -182,14 +207,16 @@ def test_omissions_of_a_newer_version_are_ignored() -> None:
 def test_in_cross_talk_all_of_the_turn_is_seen() -> None:
     """The one place where more than the last turn of the others is: and still only its own words as its own."""
     present = Turn(
-        Said("message-2", "Two", at(5)),
+        PersonMessage("message-2", "Two", at(5)),
         (
             Exchange("round-2", {"buber": Words("Martin Buber", "B2"), "godin": Words("Seth Godin", "G2")}),
             Exchange("round-3", {"buber": Words("Martin Buber", "B3"), "godin": Words("Seth Godin", "G3")}),
         ),
     )
     past = [asked(1, "One", buber="B1", godin="G1")]
-    lines = crosstalk.lines(Persona("buber", "You."), past, present, 150_000, 4_000)
+    lines = context(
+        Persona("buber", "You."), past, present, characters=150_000, reference_characters=4_000, task=crosstalk.TASK
+    )
     assert lines == [
         Line("system", "You."),
         Line("user", "[2025-10-30T12:00] One"),
@@ -209,7 +236,7 @@ def test_after_cross_talk_the_others_last_words_are_the_reference() -> None:
         Exchange("round-1", {"buber": Words("Martin Buber", "B1"), "godin": Words("Seth Godin", "G1")}),
         Exchange("round-2", {"buber": Words("Martin Buber", "B2"), "godin": Words("Seth Godin", "G2")}),
     )
-    lines = shown("buber", [Turn(Said("message-1", "One", at(0)), exchanges)], asked(2, "Two"))
+    lines = shown("buber", [Turn(PersonMessage("message-1", "One", at(0)), exchanges)], asked(2, "Two"))
     assert lines[1:] == [
         Line("user", "[2025-10-30T12:00] One"),
         Line("assistant", "B1"),
@@ -232,7 +259,14 @@ def test_a_synthesis_is_shown_the_question_and_all_answers() -> None:
 
 def test_a_vote_is_on_the_question() -> None:
     present = asked(1, "One", godin="G1", buber="B1")
-    lines = voting.lines(Persona("buber", "You."), [], present, "Sign it?", 150_000, 4_000)
+    lines = context(
+        Persona("buber", "You."),
+        [],
+        present,
+        characters=150_000,
+        reference_characters=4_000,
+        task=voting.task("Sign it?"),
+    )
     assert lines[-2] == Line("user", "[This is what the other voices answered:\n\nSeth Godin: G1]")
     assert lines[-1].text.startswith("[Vote now, on this: Sign it?\nCall the tool `vote`")
 
@@ -280,7 +314,7 @@ def histories(draw: st.DrawFn) -> list[Turn]:
             )
             for step in range(draw(st.integers(1, 3)))
         )
-        said = Said(f"m{number}", f"<user {number}>", at(0) + number)
+        said = PersonMessage(f"m{number}", f"<user {number}>", at(0) + number)
         turns.append(Turn(draw(st.sampled_from((said, said, said, None))), exchanges))
     return turns
 
@@ -315,7 +349,9 @@ def test_what_an_advisor_never_sees(turns: list[Turn], voice: str, characters: i
 def test_in_cross_talk_too_everyone_speaks_for_itself(turns: list[Turn], voice: str, cap: int) -> None:
     """All of this turn, of the others in brackets of the user's; of the turns before it as ever."""
     *past, present = turns
-    lines = crosstalk.lines(Persona(voice, "You."), past, present, 10_000, cap)
+    lines = context(
+        Persona(voice, "You."), past, present, characters=10_000, reference_characters=cap, task=crosstalk.TASK
+    )
     assert all(line.text.startswith(f"<{voice} ") for line in lines if line.role == "assistant")
     assert all(line.text.startswith("[") for line in lines if line.role == "user")
     for exchange in present.exchanges:

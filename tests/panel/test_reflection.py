@@ -21,7 +21,7 @@ from denizen.models.scripted import Info, ScriptedModel, Turn, forever
 from denizen.panel import advisor_stances, reflection_cursor
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
-from denizen.panel.reflecting import Reflecting, panel_purse
+from denizen.panel.reflecting import PanelReflection, panel_purse
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.stance_store import VOICES, Conversation, Run
@@ -354,7 +354,7 @@ async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(
     (seth,) = await world.denizen.advisors.list(panel)
     denizen, another = world.denizen, Claimant("another", LEASE_SECONDS)
     await denizen.db.write(leases.appear, "another", LEASE_SECONDS)
-    reflecting = Reflecting(denizen.panel_deps(), denizen.prompt_config.configuration, claimant=another)
+    reflecting = PanelReflection(denizen.panel_deps(), denizen.prompt_config.configuration, claimant=another)
     async with denizen.living() as residents:
         await denizen.panels.ask(panel, noor, CROSS)
         await pondering.begun.wait()

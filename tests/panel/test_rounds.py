@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,11 +14,12 @@ from pydantic_ai.messages import ModelMessage
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected, ModelUnreachable, NotFound
 from denizen.models.scripted import Info, ScriptedModel, Turn, call, forever, scripted, think
-from denizen.panel import history
+from denizen.panel import history, rounds
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import ASSISTANT, CAMPS, Round
 from denizen.panel.voting import tally
 from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx
 from tests.world import World, as_text, listening
 
 REFERENCE = "[For reference, this is what the other voices said in the last turn:\n\n"
@@ -444,6 +445,24 @@ async def test_cross_talk_on_demand_is_for_the_last_turn(small_world: World) -> 
         "1.2 crosstalk complete: Seth crosstalk done, Buber crosstalk done",
         "2.0 ask complete: Seth reply done",
     ]
+
+    def places(found: Sequence[Round]) -> list[tuple[int, int]]:
+        return [(each.turn, each.step) for each in found]
+
+    def read(tx: Tx) -> None:
+        """What there is before a turn, after one, and for the round of a step."""
+        assert places(rounds.before(tx, panel.id)) == [(1, 0), (1, 1), (1, 2), (2, 0)]
+        assert places(rounds.before(tx, panel.id, 2, limit=2)) == [(1, 1), (1, 2)]
+        assert places(rounds.before(tx, panel.id, 1)) == []
+        turn, missed = rounds.current(tx, panel.id, 1)
+        assert (turn, places(missed)) == (2, [(2, 0)])
+        turn, missed = rounds.current(tx, panel.id, 2, [first.id])
+        assert (turn, places(missed)) == (2, [(1, 0)])
+        assert rounds.under_way(tx, panel.id) == []
+        seen = [len(history.present(tx, panel.id, 1, step).exchanges) for step in range(4)]
+        assert seen == [0, 1, 2, 3]
+
+    await denizen.db.read(read)
 
 
 async def test_an_answer_anew_begins_nothing_that_has_followed_already(small_world: World) -> None:

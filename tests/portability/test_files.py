@@ -12,8 +12,8 @@ from sqlalchemy import select
 
 from denizen import ToolFile, call, reply, tool
 from denizen.errors import ImportInvalid, NotFound, QuotaExceeded
+from denizen.files.cleanup import tidy
 from denizen.files.storing import CHUNK_BYTES, FileLimits
-from denizen.files.tidying import tidy
 from denizen.storage.database import statement
 from denizen.storage.schema import chunks
 from tests.portability.files import parsed, written

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def chatgpt_export() -> list[dict[str, Any]]:
         node("ctx", "sys", "user", "", content=context),
         node("q1", "ctx", "user", "How long does rye rise?", start),
         node("a0", "q1", "assistant", "An hour.", start + 1),
-        node("a1", "q1", "assistant", "Twelve hours.", start + 2),
+        node("a1", "q1", "assistant", "Twelve hours\ue200cite\ue202turn0search1\ue201.", start + 2),
         node("tool", "a1", "assistant", "search(rye)", start + 3, recipient="web"),
         node("q2", "tool", "user", "x", start + 2 * DAY, content=picture),
         node("a2", "q2", "assistant", "A rye loaf.", None),
@@ -127,10 +128,18 @@ def chatgpt_export() -> list[dict[str, Any]]:
 
 
 def openwebui_export() -> list[dict[str, Any]]:
+    thought = '<details type="reasoning" done="true" duration="3">\n<summary>Thought</summary>\n> Hm.\n</details>'
+    call = '<details type="tool_calls" done="true" name="sum" arguments="&quot;{}&quot;">\n</details>'
     messages = {
         "1": {"id": "1", "parentId": None, "role": "user", "content": "Two plus two?", "timestamp": 1_720_000_000},
         "2": {"id": "2", "parentId": "1", "role": "assistant", "content": "Five.", "timestamp": 1_720_000_001},
-        "3": {"id": "3", "parentId": "1", "role": "assistant", "content": "Four.", "timestamp": 1_720_000_002},
+        "3": {
+            "id": "3",
+            "parentId": "1",
+            "role": "assistant",
+            "content": f"{thought}\n{call}\nFour. <details>Two\nand two.</details>",
+            "timestamp": 1_720_000_002,
+        },
     }
     return [{"id": "w1", "title": "Sums", "chat": {"history": {"messages": messages, "currentId": "3"}}}]
 
@@ -241,6 +250,19 @@ def test_letta_with_several_agents(tmp_path: Path) -> None:
     assert sam.left_out == {"other agents of the file": 1, "tools": 2}
 
 
+def test_letta_of_the_type_that_speaks_in_its_text(tmp_path: Path) -> None:
+    """And written as JSON in JSON, as Letta's own scripts have written some."""
+    document = letta_new()
+    agent = document["agents"][0]
+    looked_up = {"function": {"name": "web_search", "arguments": "{}"}}
+    agent["messages"][1]["tool_calls"] = [looked_up]
+    path = tmp_path / "v1.af"
+    path.write_text(json.dumps(json.dumps(document | {"agents": [agent | {"agent_type": "letta_v1_agent"}]})))
+    sam = read_foreign("letta", path)
+    assert said(sam) == [("Sam", ["2025-10-10 person: Hello!", "2025-10-10 agent: Hello, Noor."])]
+    assert sam.left_out == {"calls of tools": 1, "tools": 2}
+
+
 def test_chatgpt(tmp_path: Path) -> None:
     """The branch that was shown last, with dates that never go back; what ChatGPT knew of the person as notes."""
     found = read_foreign("chatgpt", write_chatgpt(tmp_path))
@@ -270,8 +292,9 @@ def test_chatgpt(tmp_path: Path) -> None:
 
 def test_openwebui(tmp_path: Path) -> None:
     found = read_foreign("openwebui", write_openwebui(tmp_path))
-    assert said(found) == [("Sums", ["2024-07-03 person: Two plus two?", "2024-07-03 agent: Four."])]
-    assert found.left_out == {"messages of other branches": 1}
+    spoken = "Four. <details>Two\nand two.</details>"
+    assert said(found) == [("Sums", ["2024-07-03 person: Two plus two?", f"2024-07-03 agent: {spoken}"])]
+    assert found.left_out == {"messages of other branches": 1, "thoughts": 1, "calls of tools": 1}
 
 
 def test_openclaw(tmp_path: Path) -> None:
@@ -282,11 +305,76 @@ def test_openclaw(tmp_path: Path) -> None:
     assert found.left_out == {"results of tools": 1, "lines that are not JSON": 1}
 
 
+def test_what_openclaw_adds_is_not_said_by_anybody(tmp_path: Path) -> None:
+    """It speaks to its agent in the person's place, and puts metadata before the words of a person."""
+    sender = 'Sender (untrusted metadata):\n```json\n{\n  "label": "Noor"\n}\n```\n\n'
+    turns = [
+        ("user", f"{sender}[Thu 2026-03-05 16:29 GMT+8] hello"),
+        ("assistant", "[[reply_to_current]] Hey."),
+        ("user", f"Read HEARTBEAT.md if it exists (workspace context). Follow it strictly.\nCurrent time: {DAY}"),
+        ("assistant", "HEARTBEAT_OK"),
+        ("user", "[1] is a list (untrusted metadata):"),
+        ("assistant", "NO_REPLY"),
+    ]
+    lines: list[dict[str, Any]] = [{"type": "session", "id": "s", "timestamp": "2026-03-05T08:29:00Z"}]
+    for role, text in turns:
+        lines.append({"type": "message", "message": {"role": role, "content": [{"type": "text", "text": text}]}})
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    found = read_foreign("openclaw", path)
+    told = ["person: hello", "agent: Hey.", "person: [1] is a list (untrusted metadata):"]
+    assert said(found) == [("Session", [f"2026-03-05 {each}" for each in told])]
+    assert found.left_out == {"heartbeats, and answers that were not sent": 3}
+
+
 def test_hermes(tmp_path: Path) -> None:
     found = read_foreign("hermes", write_hermes(tmp_path))
     assert said(found) == [("Cats", ["2025-10-09 person: Name my cats.", "2025-10-09 agent: Mio and Tao."])]
     assert dict(found.notes) == {"MEMORY": "Uses zsh.", "MEMORY*": "Has two cats."}
     assert found.left_out == {"system messages": 1, "results of tools": 1}
+
+
+def test_hermes_of_a_later_version(tmp_path: Path) -> None:
+    """Rows that were not said, or are there twice, are marked in further columns; pictures are JSON behind a mark."""
+    home = write_hermes(tmp_path)
+    picture = '\x00json:[{"type": "text", "text": "Whose cat is this?"}, {"type": "image_url", "image_url": {}}]'
+    with closing(sqlite3.connect(home / "state.db")) as database:
+        for column in ("active INTEGER DEFAULT 1", "compacted INTEGER DEFAULT 0", "display_kind TEXT"):
+            database.execute(f"ALTER TABLE messages ADD COLUMN {column}")
+        for column in ("_compressed_summary INTEGER DEFAULT 0", "display_order INTEGER"):
+            database.execute(f"ALTER TABLE messages ADD COLUMN {column}")
+        database.execute("ALTER TABLE sessions ADD COLUMN source TEXT")
+        database.execute("INSERT INTO sessions VALUES ('h2', NULL, 1760086400.0, 'cli')")
+        database.execute("INSERT INTO sessions VALUES ('h3', 'A helper', 1760086500.0, 'subagent')")
+        rows = [
+            ("h2", "user", "Undone.", 0, 0, None, 0, 11),
+            ("h2", "user", "Before compaction.", 0, 1, None, 0, 12),
+            ("h2", "user", "Before compaction.", 1, 0, None, 0, 12),
+            ("h2", "assistant", "So far: cats.", 1, 0, None, 1, 13),
+            ("h2", "user", "[You are resumed]", 1, 0, "hidden", 0, 14),
+            ("h2", "user", picture, 1, 0, None, 0, 15),
+            ("h2", "user", "\x01json:torn", 1, 0, None, 0, 16),
+            ("h2", "assistant", "Yours.", 1, 0, None, 0, 17),
+            ("h3", "user", "Search the web.", 1, 0, None, 0, 18),
+        ]
+        database.executemany(
+            "INSERT INTO messages (session_id, role, content, timestamp, active, compacted, display_kind,"
+            " _compressed_summary, display_order) VALUES (?, ?, ?, 1760086401.0, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        database.commit()
+    _, session = said(read_foreign("hermes", home))
+    told = ["person: Before compaction.", "person: Whose cat is this?", "agent: Yours."]
+    assert session == ("Session", [f"2025-10-10 {each}" for each in told])
+    assert read_foreign("hermes", home).left_out == {
+        "messages that were taken back": 1,
+        "summaries of earlier messages": 1,
+        "system messages": 2,
+        "results of tools": 1,
+        "pictures and other files": 1,
+        "messages that are not JSON": 1,
+        "sessions of helpers of its own": 1,
+    }
 
 
 # The life here

@@ -122,7 +122,7 @@ MINDS = ("voice_stance", "voice_feeling", "voice_signal", "voice_reflection")
 async def moved(world: World) -> tuple[Entity, Panel]:
     """Two advisors have reflected on two turns, one of them asked by someone who has left; one advisor has, too.
 
-    The other's state of mind was set by Ida, who is not in the panel.
+    The other's state of mind was set by Ida, who has left the panel since.
     """
     utility(world, *[call("adjust", mood="patient", imprints={"tone": "gentle"}, reason="They are cross.")] * 4)
     noor, panel = await reflecting_board(world)
@@ -134,7 +134,10 @@ async def moved(world: World) -> tuple[Entity, Panel]:
         await denizen.run_until_idle()
     await denizen.spaces.leave(panel.space, pim)
     seth, buber = await denizen.advisors.list(panel)
-    await denizen.advisors.set_state_of_mind(panel, seth, mood="curious", by=await world.person("Ida"))
+    ida = await world.person("Ida")
+    await denizen.spaces.join(panel.space, ida)
+    await denizen.advisors.set_state_of_mind(panel, seth, mood="curious", by=ida)
+    await denizen.spaces.leave(panel.space, ida)
     await denizen.advisors.remove(panel, buber)
     return noor, panel
 

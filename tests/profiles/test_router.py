@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.profiles.presets import Preset, Presets, Rule
-from denizen.profiles.router import Cached, Choice, Chosen, choose, occurs, panel_text, route
+from denizen.profiles.router import Cached, Choice, ProfileChoice, choose, occurs, panel_text, route
 
 IDS = ("a", "b", "c")
 
@@ -21,9 +21,9 @@ def presets(*rules: Rule, **more: object) -> Presets:
     return Presets(known, by_priority, addons={id: f"Text of {id}." for id in IDS}, **more)  # pyright: ignore[reportArgumentType]
 
 
-def turns(found: Presets, messages: list[str], *, compacted_before: int = 0) -> list[Chosen]:
+def turns(found: Presets, messages: list[str], *, compacted_before: int = 0) -> list[ProfileChoice]:
     """The choices of a conversation, turn by turn."""
-    chosen: list[Chosen] = []
+    chosen: list[ProfileChoice] = []
     cached: Cached | None = None
     for number, message in enumerate(messages, start=1):
         each = choose(found, "ada", message, cached)
@@ -65,7 +65,7 @@ def test_compaction_forces_a_review_only_where_that_is_wanted():
 
 def test_a_choice_whose_preset_is_no_more_is_made_anew():
     chosen = choose(presets(default="a"), "ada", "", Cached(Choice("gone", ""), 2, 1))
-    assert chosen == Chosen(Choice("a", "default (the preset is no more)"), 3, 3)
+    assert chosen == ProfileChoice(Choice("a", "default (the preset is no more)"), 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,6 @@ def plainly(found: Presets, mode: str, message: str) -> str | None:
     return found.by_mode[patterns[-1]] if patterns else found.default
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(rules, max_size=5),
     st.dictionaries(st.sampled_from([*MODES, "cod", "inter"]), st.sampled_from(IDS), max_size=3),
@@ -209,7 +208,6 @@ def test_the_router_does_what_its_rules_say(
     assert route(found, mode, message).preset == plainly(found, mode, message)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 9), st.lists(st.booleans(), min_size=1, max_size=40))
 def test_the_cadence_is_what_it_says_with_compactions_in_between(every: int, compactions: list[bool]):
     """A review is due with the first turn, n turns after the last, and with the turn after a compaction."""

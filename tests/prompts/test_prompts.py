@@ -13,9 +13,9 @@ from typing import Any
 
 from denizen import call, reply, scripted
 from denizen.agents.registry import Agent
+from denizen.panel import voting
 from denizen.panel.context import Persona, context, system_prompt
 from denizen.panel.phases import DEFAULT_PHASES, stage_at
-from denizen.panel.voting import lines as vote_lines
 from denizen.reflection.state import StateOfMind
 from tests.panel.test_context import THREE, asked
 from tests.world import World, as_text
@@ -103,5 +103,12 @@ def test_a_request_of_an_advisor_whose_add_on_mood_and_phase_disagree() -> None:
 
 def test_a_request_of_an_advisor_to_vote() -> None:
     prompt = system_prompt("Martin Buber", "", "")
-    shown = vote_lines(Persona("buber", prompt), [], asked(1, "Shall we open it?"), "Open it?", 9_000, 900)
+    shown = context(
+        Persona("buber", prompt),
+        [],
+        asked(1, "Shall we open it?"),
+        characters=9_000,
+        reference_characters=900,
+        task=voting.task("Open it?"),
+    )
     check("vote", [f"{line.role}: {line.text}" for line in shown])

@@ -27,7 +27,7 @@ from tests.world import World, open_world
 
 PEOPLE = ("Noor", "Bert")
 SPACES = ("Quarry", "Lagoon")
-INDEX = ("passages", "postings", "recalls", "vectors", "wordings", "redactions")
+INDEX = ("passages", "postings", "recalls", "fingerprints", "vectors", "wordings", "redactions")
 """Tables of the recall, which are changed with what they index, and the receipts."""
 BOOKKEEPING = {
     "leases": {"holder", "epoch", "until"},

@@ -40,10 +40,10 @@ from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import budget
 from denizen.cycles import calling, ending
 from denizen.cycles.answering import Outgoing
-from denizen.cycles.calling import Finished, Progress, Step
+from denizen.cycles.calling import FinishedCall, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
-from denizen.cycles.opening import Opened, Waking, open_cycle, resume_cycle
+from denizen.cycles.opening import OpenedCycle, Waking, open_cycle, resume_cycle
 from denizen.cycles.records import OpenCycle, calls_of, open_cycle_id
 from denizen.errors import IdempotencyKeyReused, LeaseLost
 from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId, new_id
@@ -53,6 +53,7 @@ from denizen.inbox.urgency import says_only_stop
 from denizen.models import codec
 from denizen.spaces import directory, leaving, posting
 from denizen.spaces.directory import Attention
+from denizen.spaces.fan_out import HOP_BUDGET
 from denizen.storage.database import Tx
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.functions import tool
@@ -611,11 +612,11 @@ class Lives(RuleBasedStateMachine):
             assert opened == "stale"
             self.load(holder)
         else:
-            assert isinstance(opened, Opened)
+            assert isinstance(opened, OpenedCycle)
             self.expect_opened(holder, life, opened, due, rows)
 
     def expect_opened(
-        self, holder: Holder, life: Life, opened: Opened, due: dict[str, dict[str, Any]], rows: Rows
+        self, holder: Holder, life: Life, opened: OpenedCycle, due: dict[str, dict[str, Any]], rows: Rows
     ) -> None:
         cycle = opened.cycle
         taken = [event.id for event in cycle.events]
@@ -674,7 +675,7 @@ class Lives(RuleBasedStateMachine):
         request = "{}" if response else None
         return log.entry(holder.next_seq + after, cycle.id, kind, message, request=request, outside=outside)
 
-    def carry_on(self, holder: Holder, step: Step, finished: dict[int, Finished]) -> None:
+    def carry_on(self, holder: Holder, step: Step, finished: dict[int, FinishedCall]) -> None:
         progress = self.attempt(holder, calling.carry_on, holder.cycle, step, TOOLBOX, finished)
         if progress is REFUSED:
             return
@@ -741,7 +742,7 @@ class Lives(RuleBasedStateMachine):
 
     def outside_tools_answer(self, holder: Holder, size: int) -> None:
         assert holder.step is not None
-        self.carry_on(holder, holder.step, dict.fromkeys(holder.waiting, Finished(holder.told or "y" * size)))
+        self.carry_on(holder, holder.step, dict.fromkeys(holder.waiting, FinishedCall(holder.told or "y" * size)))
 
     def remind(self, holder: Holder, _: Deed) -> None:
         spoken = self.entry(holder, "response", answer(TextPart("Hm.")))
@@ -914,7 +915,7 @@ class Lives(RuleBasedStateMachine):
             if by_itself and row["message_id"] not in stops:
                 hop, author = hops[row["message_id"]]
                 assert author in self.lives
-                assert hop > posting.HOP_BUDGET
+                assert hop > HOP_BUDGET
 
     def check_cycles(self, rows: Rows, life: Life) -> None:
         cycles = [row for row in records(rows, "cycles") if row["agent_id"] == life.id]

@@ -19,7 +19,7 @@ from denizen import forever
 from denizen.checker import check_database
 from denizen.errors import InvalidInput, ModelUnreachable
 from denizen.ids import AgentId, EntityId
-from denizen.memory import granting, items
+from denizen.memory import items, permissions
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.policy import SCOPES
@@ -316,7 +316,7 @@ async def _look(url: str, members: list[set[str]], speaker: str, named: bool, ag
         posted = await world.denizen.spaces.post(spaces[0], ids[speaker], "Violin?", metadata=metadata)
         await world.denizen.db.write(_remember_for_all, ids, spaces)
         of_cycle = [each.id for each in spaces[:-1]]
-        readable = await world.denizen.db.read(granting.readable, AgentId(ids[agent]), of_cycle, [posted.id])
+        readable = await world.denizen.db.read(permissions.readable, AgentId(ids[agent]), of_cycle, [posted.id])
         wanted = MemoryQuery("violin", readable.owners, dict.fromkeys(SCOPES, 6))
         found = {each.owner for each in await DatabaseRetriever(world.denizen.db).retrieve(wanted)}
         known = {f"conversation:{of_cycle[0]}"} if len(of_cycle) == 1 else set[str]()

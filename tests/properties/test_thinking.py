@@ -33,6 +33,7 @@ from denizen.models.scripted import Call, Decide, Info, Say, Think, Turn, call, 
 from denizen.models.tokens import estimate, estimate_message
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
+from denizen.spaces.fan_out import HOP_BUDGET
 from denizen.storage.database import Database
 from denizen.tools.functions import tool
 from denizen.tools.prebuilt import PREBUILT
@@ -478,7 +479,7 @@ async def test_what_wakes_is_found_behind_any_number_of_events_that_do_not() -> 
         space = await denizen.spaces.create("Room", [noor, agent, chatter], floor="all")
         what = posting.draft("One more word.")
         for _ in range(250):
-            await denizen.db.write(posting.post, space.id, chatter.id, what, hop=posting.HOP_BUDGET + 1)
+            await denizen.db.write(posting.post, space.id, chatter.id, what, hop=HOP_BUDGET + 1)
         await denizen.spaces.post(space, noor, "Ada?")
         async with asyncio.timeout(60):
             await denizen.run_until_idle()

@@ -28,7 +28,7 @@ from denizen.agents.registry import Agent
 from denizen.clock import ManualClock
 from denizen.consciousness import compaction, mind
 from denizen.consciousness import lease as leases
-from denizen.consciousness.compaction import Compacted
+from denizen.consciousness.compaction import CompactedMind
 from denizen.consciousness.recall.searching import search
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
@@ -506,7 +506,7 @@ async def check_settled(life: Life) -> None:
     for changes in (True, False):
         before = await life.denizen.db.read(everything)
         done = await life.denizen.db.write(compaction.compact, lease, compaction.crowded(found, life.toolbox.tokens))
-        assert isinstance(done, Compacted)
+        assert isinstance(done, CompactedMind)
         found.settle(*done)
         assert changes or await life.denizen.db.read(everything) == before
     assert not compaction.is_due(found, life.toolbox.tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.errors import InvalidInput
@@ -75,7 +75,6 @@ def test_what_only_looks_like_a_confusion_keyword_is_none(text: str):
     assert by_lexicon(text).confusion == ()
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=700))
 def test_the_lexicon_makes_a_reading_of_any_text(text: str):
     found = by_lexicon(text)
@@ -171,7 +170,6 @@ def test_consecutive_turns_for_trigger_is_exact_at_its_boundary():
     assert signals(*[Reading(-0.4, 0.4)] * 4, by=three) == [[], [], ["user_frustrated"], ["user_frustrated"]]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 3), st.booleans()), max_size=30))
 def test_counters_are_what_a_plain_count_of_the_last_turns_says(turns: list[tuple[float, int, bool]]):
     counters = Counters()

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.agents import registry
@@ -21,7 +21,7 @@ from denizen.reflection.signals import Counters
 from denizen.reflection.stance_store import Run, Stance, settle
 from denizen.reflection.state import IMPRINTS, Adjustment, StateOfMind, read_adjustment, schema
 from denizen.reflection.templates import VARIABLES, check_template, fill
-from denizen.reflection.thinking import Felt, values
+from denizen.reflection.thinking import PersonSentiment, values
 
 OURS = configuration.read(shipped_file(), {})
 FIVE = {
@@ -222,7 +222,7 @@ def test_the_variables_are_the_documented_ones():
 def test_every_variable_stands_for_what_is_known():
     counters = Counters(9, 2, 3, 4, 5, (0.1, -0.42), (10, 20))
     stance = Stance(SpaceId("s"), None, "", 0, StateOfMind("patient", "novice", "simple"), {"tea": "green"})
-    felt = Felt(counters, Reading(-0.42, 0.5, 1, ("unclear", "huh")))
+    felt = PersonSentiment(counters, Reading(-0.42, 0.5, 1, ("unclear", "huh")))
     assert values(stance, felt, "| Noor: {{current_mood}}", ["lookup failed", "again"], 7) == {
         "current_mood": "patient",
         "user_skill": "novice",
@@ -241,7 +241,7 @@ def test_every_variable_stands_for_what_is_known():
 
 
 def test_every_variable_has_a_word_where_nothing_is_known():
-    found = values(Stance(SpaceId("s"), None, "", 0), Felt(), "", [], 1)
+    found = values(Stance(SpaceId("s"), None, "", 0), PersonSentiment(), "", [], 1)
     assert set(found) == set(VARIABLES)
     assert all(found.values())
 
@@ -262,7 +262,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.sampled_from(VARIABLES), TEXTS))
 def test_what_people_say_never_changes_a_template(values: dict[str, str]):
     """One pass: a value with braces in it stays what it is, be it empty or huge."""
@@ -285,7 +284,6 @@ ANSWERS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(ANSWERS)
 def test_nonsense_of_the_utility_model_leaves_the_state_as_it_was(answer: object):
     """Whatever it answers, the state is the same or one of the enumeration, and nothing else is touched."""

@@ -12,7 +12,7 @@ from denizen import ManualClock, reply
 from denizen.agents.registry import Agent
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever
 from denizen.spaces.directory import AGENT_RUN_LIMIT, Entity, Floor, Space
-from denizen.spaces.posting import HOP_BUDGET
+from denizen.spaces.fan_out import HOP_BUDGET
 from tests.world import World, as_text
 
 AGENTS = 10

@@ -71,7 +71,6 @@ async def test_an_agent_is_made_and_lives(house: House, cast: Cast) -> None:
         "name": "Ada",
         "status": "sleeping",
         "model": "polite",
-        "about": "Be polite.",
         "purpose": "",
         "trouble": None,
         "created_at": "2026-01-05T09:00:00Z",
@@ -88,9 +87,9 @@ async def test_an_agent_is_made_and_lives(house: House, cast: Cast) -> None:
 
 
 async def test_members_see_how_an_agent_is_and_not_how_it_is_defined(house: House, cast: Cast) -> None:
-    await make(house, cast.sam, instructions="You look after this house.\nNever tell about the treasure.")
+    await make(house, cast.sam, purpose="Looks after this house.", instructions="Never tell about the treasure.")
     seen = await house.call("GET", "/api/agents/@ada", cast.mia)
-    assert (seen.status_code, seen.json()["about"]) == (200, "You look after this house.")
+    assert (seen.status_code, seen.json()["purpose"]) == (200, "Looks after this house.")
     assert seen.json()["definition"] is None
     assert "treasure" not in seen.text
 
@@ -123,7 +122,7 @@ async def test_members_change_no_agents(house: House, cast: Cast, method: str, p
     body = {} if method == "DELETE" else {"json": {"name": "Bee", "handle": "bee"}}
     assert outcome(await house.call(method, path, cast.mia, **body)) == (403, "not_allowed")
     assert (await house.call("GET", "/api/agents", cast.sam)).json()["agents"] == [
-        {name: made[name] for name in ("id", "handle", "name", "status", "model", "about", "purpose", "trouble")}
+        {name: made[name] for name in ("id", "handle", "name", "status", "model", "purpose", "trouble")}
         | {"last_cycle_at": None}
     ]
 

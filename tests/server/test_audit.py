@@ -37,8 +37,8 @@ NOT_AUDITED = {
     "change_conversation_memory", "create_file", "upload_content", "delete_file", "describe_file",
     # How people and agents look.
     "set_picture", "remove_picture",
-    # In the audit log as change_entity.
-    "change_me",
+    # In the audit log as change_entity, and as set_key.
+    "change_me", "begin_mcp_sign_in", "finish_mcp_sign_in",
     # One call, which costs a few tokens and keeps nothing.
     "test_model",
     # Panels are spaces.

@@ -106,6 +106,35 @@ async def test_a_connection_that_is_idle_after_its_body_came_late_is_closed_with
         assert await late.rest() == b""
 
 
+async def test_a_connection_that_sends_no_further_request_is_closed(small_world: World) -> None:
+    async with served(small_world, limits=limits(idle_seconds=0)) as house, line(house) as idle:
+        await idle.write(*HEALTH)
+        assert (await idle.answer())[0] == 200
+        assert await idle.rest() == b""
+
+
+def test_proxies_close_idle_connections_before_the_server_does() -> None:
+    """A request that a proxy sends while the server closes is lost. Caddy keeps them the longest: two minutes."""
+    assert Limits().idle_seconds > 120
+
+
+async def test_the_longest_idle_connection_makes_room_for_a_new_one(small_world: World) -> None:
+    async with (
+        served(small_world, limits=limits(connections=3, connections_per_address=0)) as house,
+        line(house) as first,
+        line(house) as second,
+        line(house) as third,
+    ):
+        for each in (first, second, third, first):
+            await each.write(*HEALTH)
+            assert (await each.answer())[0] == 200
+        async with line(house) as fourth:
+            assert await second.rest() == b""
+            for each in (fourth, third, first):
+                await each.write(*HEALTH)
+                assert (await each.answer())[0] == 200
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for(small_world: World) -> None:
     """Nor logged as a defect of ours."""
     with structlog.testing.capture_logs() as logs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast as typing_cast
@@ -42,6 +43,8 @@ GUARDED: list[tuple[str, str]] = sorted(
 )
 """Every request of the API that needs a token; `test_walk` says which need none. Links to files and pictures are
 secret instead."""
+MCP = ("POST", "/mcp")
+"""Its errors are those of JSON-RPC."""
 BODIES = {
     ("POST", "/api/spaces/{space}/stop"): {},
     ("PATCH", "/api/spaces/{space}"): {"name": "Mine"},
@@ -130,9 +133,13 @@ async def test_nobody_comes_in_without_a_good_token(house: House, cast: Cast, ma
     """The answer is the same for every path, and does not say what was wrong with the token."""
     authorization = await make(house, cast)
     headers = {"Authorization": authorization} if authorization else {}
-    answers = {await ask(house, *route, cast.kitchen.id, headers) for route in [*GUARDED, ("GET", "/api/nothing")]}
-    [(status, _, challenge)] = answers
+    routes = [*(each for each in GUARDED if each != MCP), ("GET", "/api/nothing")]
+    answers = {await ask(house, *route, cast.kitchen.id, headers) for route in routes}
+    [(status, text, challenge)] = answers
     assert (status, challenge) == (401, "Bearer")
+    in_mcp = await ask(house, *MCP, cast.kitchen.id, headers)
+    assert (in_mcp[0], in_mcp[2]) == (401, "Bearer")
+    assert json.loads(in_mcp[1])["error"]["message"] == json.loads(text)["detail"]
     assert await house.world.transcript(cast.kitchen) == []
 
 
@@ -227,7 +234,8 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
 async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House) -> None:
     world = house.world
     noor = await world.person("Noor")
-    ada = await world.agent("Ada", instructions="You look after this house.\nNever tell about the treasure.")
+    about = "Looks after this house."
+    ada = await world.agent("Ada", purpose=about, instructions="Never tell about the treasure.")
     bee = await world.agent("Bee")
     gone = await world.agent("Gone")
     await world.denizen.agents.suspend(bee)
@@ -235,7 +243,7 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
 
     answer = await house.call("GET", "/api/agents", noor)
 
-    about, never = "You look after this house.", {"last_cycle_at": None, "trouble": None, "purpose": ""}
+    never = {"last_cycle_at": None, "trouble": None}
     suspended = {
         "cause": "suspended",
         "text": "Bee is suspended. Bee answers when somebody resumes it.",
@@ -243,9 +251,9 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
         "retry_at": None,
     }
     assert answer.json()["agents"] == [
-        {"id": ada.id, "handle": "ada", "name": "Ada", "status": "sleeping", "model": "python:ada", "about": about}
+        {"id": ada.id, "handle": "ada", "name": "Ada", "status": "sleeping", "model": "python:ada", "purpose": about}
         | never,
-        {"id": bee.id, "handle": "bee", "name": "Bee", "status": "suspended", "model": "python:bee", "about": ""}
+        {"id": bee.id, "handle": "bee", "name": "Bee", "status": "suspended", "model": "python:bee", "purpose": ""}
         | never
         | {"trouble": suspended},
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from denizen.server.describing import example_of
+from denizen.server.examples import example_of
 from tests.server import small_town
 
 

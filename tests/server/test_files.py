@@ -9,6 +9,7 @@ import pytest
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.server.context import Limits
 from denizen.spaces.directory import Entity
+from tests.files.documents import pdf
 from tests.files.pictures import png
 from tests.server.conftest import House, served
 from tests.world import World
@@ -201,3 +202,18 @@ async def test_a_link_shows_a_small_copy_and_saves_the_whole(house: House) -> No
     plain = (await house.call("GET", f"/api/files/{notes['id']}/link", noor)).json()
     assert plain["thumbnail"] is None
     assert (await house.client.get(f"{plain['url']}?size=320")).status_code == 404
+
+
+async def test_a_link_shows_the_pages_of_a_pdf(house: House) -> None:
+    noor = await house.world.person("Noor")
+    file = await upload(house, noor, "menu.pdf", pdf("Soup first.", "Then pie."))
+    link = (await house.call("GET", f"/api/files/{file['id']}/link", noor)).json()
+    page = await house.client.get(f"{link['url']}?page=2")
+    assert (page.status_code, page.headers["content-type"], page.headers["denizen-pages"]) == (200, "image/jpeg", "2")
+    assert page.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert (await house.client.get(f"{link['url']}?page=3")).status_code == 404
+    forged = link["url"].replace("/menu.pdf", "x/menu.pdf")
+    assert (await house.client.get(f"{forged}?page=1")).status_code == 404
+    photo = await upload(house, noor, "photo.png", png(8, 4))
+    picture = (await house.call("GET", f"/api/files/{photo['id']}/link", noor)).json()
+    assert (await house.client.get(f"{picture['url']}?page=1")).status_code == 404

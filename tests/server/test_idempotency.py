@@ -19,6 +19,8 @@ ONCE_BY_NATURE = {
     "/api/calls/{call_id}/answer",
     "/api/bridges/{bridge_id}/addresses",
     "/api/bridges/{bridge_id}/channels",
+    "/api/bridges/{bridge_id}/pause",
+    "/api/bridges/{bridge_id}/resume",
     "/api/bridges/{bridge_id}/retry",
     "/api/entities/{entity_id}/identities",
     "/api/forget",
@@ -45,6 +47,8 @@ ONLY_ASKING = {
 }
 """They change nothing at all."""
 AGAIN_IS_MEANT = {
+    "/api/mcp-servers/answer",
+    "/api/mcp-servers/{name}/sign-in",
     "/api/agents/{agent_id}/stances/{conversation_id}/try",
     "/api/bridges/{bridge_id}/codes",
     "/api/panels/{panel_id}/rounds/{round_id}/retry",

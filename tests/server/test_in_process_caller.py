@@ -47,7 +47,7 @@ async def test_a_request_over_a_socket_cannot_claim_to_be_in_process(house: Hous
         {"Cookie": f"{IN_PROCESS}={house.noor.id}"},
         {"X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1"},
     ]
-    async with httpx2.AsyncClient(base_url=house.url, trust_env=False) as outside:
+    async with httpx2.AsyncClient(base_url=house.url, trust_env=False, timeout=60) as outside:
         for headers in claims:
             answer = await outside.get("/api/me", headers=headers, params={IN_PROCESS: house.noor.id})
             assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), headers

@@ -15,8 +15,8 @@ from denizen.access.signatures import generic_signature
 from denizen.access.vault import new_key
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound
+from denizen.files.cleanup import tidy
 from denizen.files.storing import CHUNK_BYTES, FileLimits
-from denizen.files.tidying import tidy
 from denizen.server.inline_files import InlineFile, file_in
 from denizen.spaces.directory import Entity
 from tests.server.conftest import House, served

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from denizen.agents.registry import Presence
 from denizen.bus.streams import AgentStatus, StreamAborted, StreamDelta, StreamStarted
 from denizen.ids import AgentId, MessageId, SpaceId
-from denizen.server.live import Live
+from denizen.server.live import Live, LiveFrame, payload_of
 
 ADA, KITCHEN, ID = AgentId("ada"), SpaceId("kitchen"), MessageId("m1")
 
@@ -23,10 +24,11 @@ def delta(offset: int, text: str, epoch: int = 1, id: MessageId = ID) -> StreamD
     return StreamDelta(id, ADA, epoch, offset, text)
 
 
-def told(payloads: list) -> list[tuple]:
-    """The payloads in short."""
+def told(frames: Iterable[LiveFrame]) -> list[tuple]:
+    """The events for these frames, in short."""
+    payloads = [payload_of(each) for each in frames]
     shown = {"stream.started": "offset", "stream.delta": "text", "stream.aborted": "reason", "agent.status": "status"}
-    return [(each["type"], each[shown[each["type"]]]) for each in payloads]
+    return [(each["type"], each[shown[str(each["type"])]]) for each in payloads]
 
 
 def hear(live: Live, *frames) -> list[tuple]:
@@ -114,7 +116,7 @@ def test_a_new_holder_ends_what_the_former_one_was_writing() -> None:
     ):
         live = Live(KITCHEN)
         hear(live, started(), delta(0, "Good "))
-        first = live.hear(frame)[0]
+        first = payload_of(live.hear(frame)[0])
         assert (first["type"], first["id"], first["reason"]) == ("stream.aborted", ID, "resumed")
         assert hear(live, delta(5, "morning"), AgentStatus(ADA, "sleeping", 1)) == []
 
@@ -152,7 +154,7 @@ def test_half_a_surrogate_pair_can_be_told() -> None:
     live = Live(KITCHEN)
     live.hear(started())
     [piece] = live.hear(delta(0, "\ud83d"))
-    assert piece["text"] == "\ufffd"
+    assert payload_of(piece)["text"] == "\ufffd"
 
 
 def test_a_stream_of_another_space_is_not_told() -> None:
@@ -183,7 +185,7 @@ def test_whatever_comes_every_stream_told_is_a_piece_of_the_text(frames: list) -
     """A reader that puts the deltas together after each start always holds how the text begins."""
     live, open_, text = Live(KITCHEN), False, ""
     for frame in frames:
-        for payload in live.hear(frame):
+        for payload in map(payload_of, live.hear(frame)):
             match payload:
                 case {"type": "stream.started", "offset": 0}:
                     open_, text = True, ""

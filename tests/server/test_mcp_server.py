@@ -61,10 +61,21 @@ async def tell(client: Client, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("mode", BOTH)
+async def test_a_program_whose_token_is_wrong_is_told_so(small_house: House, mode: Mode) -> None:
+    with pytest.raises(BaseException) as failure:  # noqa: PT011  a group of one, or the error itself
+        async with connected(small_house, "dz_wrong", mode) as client:
+            await client.list_tools()
+    error: BaseException = failure.value
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert str(error) == "This access token is unknown, revoked or expired."
+
+
+@pytest.mark.parametrize("mode", BOTH)
 async def test_a_program_finds_the_agents_and_asks_one(small_house: House, mode: Mode) -> None:
     world = small_house.world
     noor = await world.person("Noor")
-    await world.agent("Ada", reply("It **did**."), "Told Noor.", instructions="You watch the builds.")
+    await world.agent("Ada", reply("It **did**."), "Told Noor.", purpose="Watches the builds.")
     told: list[tuple[float, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -83,7 +94,7 @@ async def test_a_program_finds_the_agents_and_asks_one(small_house: House, mode:
     assert [each.name for each in offered] == list(TOOLS)
     assert all(each.description and each.input_schema["type"] == "object" for each in offered)
     assert known.startswith("@ada: Ada, ")
-    assert known.endswith("You watch the builds.")
+    assert known.endswith("Watches the builds.")
     assert (text(answer), answer.is_error) == ("It **did**.", False)
     assert answer.structured_content is not None
     assert answer.structured_content["outcome"] == "acted"
@@ -255,6 +266,11 @@ INITIALIZE = {
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
+def code_of(answer: httpx2.Response) -> str:
+    """Our code, in an error of JSON-RPC."""
+    return answer.json()["error"]["data"]["code"]
+
+
 async def test_only_with_a_token_and_not_from_pages_of_other_sites(small_house: House) -> None:
     noor = await small_house.world.person("Noor")
     without = await small_house.call("POST", "/mcp", json=INITIALIZE, headers=ACCEPT)
@@ -267,8 +283,8 @@ async def test_only_with_a_token_and_not_from_pages_of_other_sites(small_house: 
     )
     stream = await small_house.call("GET", "/mcp", noor, headers=ACCEPT)
     assert (without.status_code, without.headers["www-authenticate"]) == (401, "Bearer")
-    assert wrong.status_code == 401
-    assert (page.status_code, page.json()["code"]) == (403, "cross_site")
+    assert (wrong.status_code, code_of(wrong)) == (401, "unauthorized")
+    assert (page.status_code, code_of(page)) == (403, "cross_site")
     assert (own.status_code, own.json()["result"]["serverInfo"]["name"]) == (200, "denizen")
     assert stream.status_code == 405
 
@@ -281,7 +297,7 @@ async def test_bodies_are_bounded_as_everywhere(small_house: House) -> None:
         await small_house.call("POST", "/mcp", noor, content=content, headers=headers)
         for content in (deep, b"{", b"x" * (2 * 1024 * 1024 + 1))
     ]
-    assert [(each.status_code, each.json()["code"]) for each in answers] == [
+    assert [(each.status_code, code_of(each)) for each in answers] == [
         (400, "nested_too_deep"),
         (400, "invalid_json"),
         (413, "too_large"),
@@ -315,7 +331,7 @@ async def test_questions_that_wait_are_counted_as_streams() -> None:
             async with house.client.stream("POST", "/mcp", json=asked, headers=sent) as waiting:
                 assert waiting.status_code == 200
                 second = await house.client.post("/mcp", json=asked, headers=sent)
-                assert (second.status_code, second.json()["code"]) == (429, "too_many_streams")
+                assert (second.status_code, code_of(second)) == (429, "too_many_streams")
                 other = await house.call("POST", "/mcp", noor, json=INITIALIZE, headers=ACCEPT)
                 assert other.status_code == 200
             while streams:  # noqa: ASYNC110  until the server has heard that it left

@@ -20,8 +20,8 @@ from denizen.inbox import parking, statuses
 from denizen.models.scripted import Decide, ScriptedModel, Turn, forever
 from denizen.server.answering import STOPPING
 from denizen.server.context import Limits
+from denizen.server.growing_text import taken_back
 from denizen.server.shapes.openai import space_meant
-from denizen.server.telling import taken_back
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 from tests.hesitation import Hesitation
@@ -425,15 +425,33 @@ async def test_embeddings_come_from_the_embedder_of_the_house(ready_sqlite_url: 
         async with client(house, noor) as noors:
             found = await noors.embeddings.create(model="any", input=["To the north", "elsewhere"])
             plain = await noors.embeddings.create(model="any", input="elsewhere", encoding_format="float")
-            for tokens in ([1, 2], [[1], [2]]):
-                with pytest.raises(openai.BadRequestError, match="send texts"):
-                    await noors.embeddings.create(model="any", input=tokens)
             with pytest.raises(openai.BadRequestError, match="has 2"):
                 await noors.embeddings.create(model="any", input="x", dimensions=3)
     assert [pytest.approx(each.embedding) for each in found.data] == [[1, 0], [0.6, -0.8]]
     assert (found.model, [each.index for each in found.data]) == ("compass", [0, 1])
     assert plain.data[0].embedding == pytest.approx([0.6, -0.8])
     assert plain.usage.total_tokens > 0
+
+
+async def test_embeddings_of_tokens_are_those_of_their_text(ready_sqlite_url: str) -> None:
+    async with open_world(ready_sqlite_url, embedder=Compass()) as world, served(world) as house:
+        noor = await world.person("Noor")
+        async with client(house, noor) as noors:
+            several = await noors.embeddings.create(model="text-embedding-3-small", input=[[62995], [15339, 1917]])
+            one = await noors.embeddings.create(model="any", input=[1820, 10411])
+            newer = await noors.embeddings.create(model="gpt-4o", input=[3086, 16173])
+            for model, tokens, reason in (
+                ("ada", [1, 2], "a vocabulary that this server does not have"),
+                ("any", [100_257], "100257 is not a token of text"),
+                ("any", [], "input"),
+            ):
+                with pytest.raises(openai.BadRequestError, match=reason) as refused:
+                    await noors.embeddings.create(model=model, input=tokens)
+                assert not tokens or "check_embedding_ctx_length=False" in str(refused.value)
+    elsewhere = pytest.approx([0.6, -0.8])
+    assert [each.embedding for each in several.data] == [pytest.approx([1, 0]), elsewhere]
+    assert one.data[0].embedding == pytest.approx([1, 0])
+    assert newer.data[0].embedding == pytest.approx([1, 0])
 
 
 async def test_a_client_that_leaves_does_not_stop_the_agent(small_house: House) -> None:

@@ -156,6 +156,8 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="for a member", who=ADMINS, body={"entity": "@max"}),
         Case(about="for an admin", who=OWNERS | {"admin"}, body={"entity": "@amin"}),
     ),
+    "POST /api/mcp-servers/answer": (Case(code="not_found"),),  # no agent has such a server
+    "POST /api/mcp-servers/{name}/sign-in": (Case(code="not_found"),),
     "DELETE /api/memory/{memory_id}": (Case(who=PEOPLE - OUTSIDE),),
     "PATCH /api/memory/{memory_id}": (Case(who=PEOPLE - OUTSIDE),),
     "POST /api/memory/{memory_id}/revert": (Case(who=PEOPLE - OUTSIDE, code="not_found"),),  # it has one version

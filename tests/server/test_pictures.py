@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from denizen.access import roles
-from denizen.files.tidying import tidy
+from denizen.files.cleanup import tidy
 from denizen.storage.database import statement, values
 from denizen.storage.schema import entity_pictures
 from tests.files.pictures import photo, pixel_bomb, png

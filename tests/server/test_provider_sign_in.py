@@ -117,7 +117,7 @@ class Browser:
 
 
 async def tell_provider(address: str, subject: str, **claims: Any) -> None:
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=60) as client:
         told = await client.put(f"{address}/users/{quote(subject)}", json={"sub": subject, **claims})
         assert told.status_code == 204, told.text
 

@@ -62,7 +62,7 @@ async def test_the_server_speaks_https_by_itself(small_world: World, tls: Tls) -
     noor = await small_world.person("Noor")
     async with served(small_world, tls=tls) as house:
         trusting = ssl.create_default_context(cafile=str(tls.certificate))
-        async with httpx2.AsyncClient(base_url=house.address, verify=trusting) as client:
+        async with httpx2.AsyncClient(base_url=house.address, verify=trusting, timeout=60) as client:
             answer = await client.get("/api/me", headers=await house.headers(noor))
             signed_in = await client.post("/api/session", json={"secret": house.secrets[noor.id]})
         assert answer.json()["handle"] == "noor"
@@ -109,7 +109,7 @@ async def test_tls_handshakes_have_places_as_requests_have(small_world: World, t
         lines = [await half_open.enter_async_context(connected(house)) for _ in range(3)]
 
         async def ask() -> int:
-            async with httpx2.AsyncClient(verify=trusting) as client:
+            async with httpx2.AsyncClient(verify=trusting, timeout=60) as client:
                 return (await client.get(f"{house.address}/healthz")).status_code
 
         assert await ask() == 429

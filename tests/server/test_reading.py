@@ -12,7 +12,7 @@ import pytest
 from denizen.agents import registry
 from denizen.consciousness import log
 from denizen.cycles import accounting, ledger, records, skipped_cycles
-from denizen.forgetting import forgetting
+from denizen.forgetting import receipts
 from denizen.inbox import delivery
 from denizen.panel import history
 from denizen.spaces import reading
@@ -33,7 +33,7 @@ PAGES = {
     "log forwards": log._after,
     "log backwards": log._before,
     "crossings": privacy_guard._crossings_before,
-    "receipts": forgetting._receipts_before,
+    "receipts": receipts._receipts_before,
     "usage by day": accounting._by_day,
     "usage by agent": accounting._by_payer,
     "usage by agent and day": accounting._by_payer_and_day,

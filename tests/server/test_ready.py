@@ -100,7 +100,7 @@ async def test_a_database_that_does_not_answer_is_missing(small_world: World, mo
 
 
 async def test_who_asks_needs_no_token_and_is_not_let_in_by_other_names(small_house: House) -> None:
-    async with httpx2.AsyncClient(base_url=small_house.address) as stranger:
+    async with httpx2.AsyncClient(base_url=small_house.address, timeout=60) as stranger:
         assert (await stranger.get("/readyz")).status_code == 200
         assert (await stranger.get("/readyz", headers={"Host": "evil.example"})).status_code == 421
 

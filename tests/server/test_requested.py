@@ -152,7 +152,14 @@ async def test_an_answer_has_the_schema_that_was_asked_for(small_house: House) -
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"tools": [{"type": "web_search"}]}, "tools.0: agents call only functions of yours, not 'web_search'."),
+        ({"functions": [WEATHER["function"]]}, "functions: "),
+        ({"function_call": "auto"}, "function_call: "),
+        ({"logprobs": True, "top_logprobs": 2}, "logprobs: "),
+        ({"modalities": ["text", "audio"]}, "modalities: "),
+        ({"audio": {"voice": "alloy", "format": "wav"}}, "audio: "),
+        ({"web_search_options": {}}, "web_search_options: "),
+        ({"model": "task:ada", "tools": [WEATHER]}, "side task"),
         ({"tools": [{"type": "function", "function": {"name": "send_message"}}]}, "of its own"),
         ({"tools": [{"type": "function", "function": {"name": "two words"}}]}, "tools[0].name"),
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "string"}}}]}, "tools[0]"),
@@ -171,6 +178,64 @@ async def test_what_no_agent_can_do_is_refused(small_house: House, body: dict[st
     answer = await small_house.call("POST", "/v1/chat/completions", noor, json=asked)
     assert (answer.status_code, words in answer.text) == (400, True), answer.text
     assert await world.denizen.minds.inbox(ada) == []
+
+
+async def test_fields_that_are_ignored_are_named_in_the_answers_headers(small_house: House) -> None:
+    """An agent has its own settings and instructions. A program that sends others is told that nothing came of them."""
+    world = small_house.world
+    noor = await world.person("Noor")
+    await world.agent("Ada", *[reply("Hello."), "Told Noor."] * 3)
+    nothing: Any = {"stop": [], "logprobs": False, "seed": None, "modalities": ["text"], "parallel_tool_calls": True}
+    async with client(small_house, noor) as noors, world.denizen.living():
+        chat = await noors.chat.completions.with_raw_response.create(
+            model="ada",
+            messages=said("Hi"),
+            temperature=0,
+            max_tokens=5,
+            user="mia",
+            parallel_tool_calls=False,
+            extra_body={"x\r\n": 1},
+        )
+        plain = await noors.chat.completions.with_raw_response.create(
+            model="ada", messages=[{"role": "user", "content": "Hi"}], **nothing
+        )
+        response = await noors.responses.with_raw_response.create(
+            model="ada", input="Good morning", instructions="Be brief.", max_output_tokens=5
+        )
+    assert chat.headers["denizen-notice"] == (
+        "Ignored: max_tokens, parallel_tool_calls, temperature, system messages. "
+        "Agents have their own settings and instructions. "
+        "`user` names a private space of the token's owner, not a person: this token does not speak for others."
+    )
+    assert "denizen-notice" not in plain.headers
+    assert response.headers["denizen-notice"].startswith("Ignored: max_output_tokens, system messages.")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"conversation": "conv_1"}, "conversation: "),
+        ({"prompt": {"id": "pmpt_1"}}, "prompt: "),
+        ({"top_logprobs": 2}, "top_logprobs: "),
+    ],
+)
+async def test_what_no_agent_can_do_is_refused_in_responses(
+    small_house: House, body: dict[str, Any], words: str
+) -> None:
+    world = small_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    answer = await small_house.call("POST", "/v1/responses", noor, json={"model": "ada", "input": "Hi", **body})
+    assert (answer.status_code, words in answer.text) == (400, True), answer.text
+    assert await world.denizen.minds.inbox(ada) == []
+
+
+async def test_apis_of_openai_that_are_missing_name_those_that_exist(small_house: House) -> None:
+    noor = await small_house.world.person("Noor")
+    async with client(small_house, noor) as noors:
+        with pytest.raises(openai.NotFoundError, match="does not continue texts: use /v1/chat/completions"):
+            await noors.completions.create(model="ada", prompt="Once upon a time")
+        with pytest.raises(openai.NotFoundError, match="/v1/models, /v1/chat/completions, /v1/responses and /v1/emb"):
+            await noors.images.generate(prompt="A cat")
 
 
 async def test_a_panel_has_no_use_for_tools(small_house: House) -> None:

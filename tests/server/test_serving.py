@@ -61,7 +61,7 @@ async def test_the_server_answers_between_ready_and_stop(small_world: World, hos
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(serve(create_app(small_world.denizen), host, port, ready=ready, stop=stop))
         await ready.wait()
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             assert (await client.get(f"http://{in_url}:{port}/healthz")).json()["ok"] is True
             stop.set()
     with bind(host, port):

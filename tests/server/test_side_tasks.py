@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import openai
 import pytest
 
-from denizen import BudgetSettings, reply
+from denizen import BudgetSettings, reply, scripted
 from denizen.models.scripted import forever
 from denizen.server.routes.openai import SIDE_TASK
 from denizen.server.shapes.openai import ChatMessage
@@ -116,3 +117,22 @@ async def test_a_side_task_needs_a_budget_and_an_agent_that_is_not_suspended(sma
         body = {"model": agent.entity.handle, "messages": [{"role": "user", "content": TITLE}]}
         answer = await small_house.call("POST", "/v1/chat/completions", noor, json=body)
         assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True), answer.text
+
+
+async def test_a_side_task_has_the_form_that_was_asked_for(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    model = scripted('```json\n{"title": "The build"}\n```', "The build")
+    await world.agent("Ada", model=model)
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    form: Any = {"type": "json_schema", "json_schema": {"name": "title", "schema": schema}}
+    async with client(small_house, noor) as noors:
+        title = await noors.chat.completions.create(model="ada", messages=said(TITLE), response_format=form)
+        with pytest.raises(openai.InternalServerError) as failure:
+            await noors.chat.completions.create(model="ada", messages=said(TITLE), response_format=form)
+        with pytest.raises(openai.NotFoundError) as unknown:
+            await noors.chat.completions.create(model="task:eve", messages=said("Hmm"))
+    assert title.choices[0].message.content == '{"title": "The build"}'
+    assert '"required":["title"]' in str(model.requests[0])
+    assert failure.value.code == "answer_not_in_format"
+    assert "denizen-notice" not in unknown.value.response.headers

@@ -349,7 +349,6 @@ async def test_after_so_many_messages_agents_wake_each_other_no_more_and_the_spa
         ("Hi", True), ("1", True), ("2", True), ("3", False), ("4", False)
     ]  # fmt: skip
     assert (await world.denizen.spaces.get(hall)).stopped
-    assert await world.denizen.db.read(floor.stopped, hall.id)
 
 
 async def test_what_a_person_says_lets_them_go_on_too(world: World):

@@ -1,4 +1,4 @@
-"""Writes fixtures/0034.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0038.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0034.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0038.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -498,7 +498,9 @@ def memories() -> Iterator[Row]:
     yield "passages", {**whose, "number": 2, "cycle": 1, **did, "event_id": "event-1", "at": START + 2 * SECOND}
     yield "postings", {**whose, "block": 0, "term": "build", "entries": "...."}
     embedded = {"embedder": "local", "embedded": 1, "worded": 1}
-    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, "terms": 1, **embedded}
+    indexed = {"fingerprinted": 1, "fingerprint_form": 108}
+    yield "fingerprints", {**whose, "hash": 3_735_928_559, "number": 1}
+    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, "terms": 1, **embedded, **indexed}
     yield "vectors", {**whose, "embedder": "local", "first": 1, "dimensions": 8, "codes": "........"}
     yield "wordings", {**whose, "embedder": "local", "number": 1, "codes": "...."}
 
@@ -697,6 +699,7 @@ def elsewhere() -> Iterator[Row]:
             "error": "The address refuses the bridge (HTTP 401).",
             "error_at": START,
             "connected_at": START - SECOND,
+            "paused_at": START,
             "holder": None,
             "epoch": 3,
             "until": 0,
@@ -704,14 +707,19 @@ def elsewhere() -> Iterator[Row]:
         },
     )
     channel = {"id": "channel-1", "bridge_id": "bridge-1", "space_id": "space-room", "room": "pier", "cursor": "7"}
-    yield "channels", channel | {"created_at": START}
+    yield "channels", channel | {"parent_id": None, "created_at": START}
+    thread = {"id": "channel-2", "bridge_id": "bridge-1", "space_id": "space-room", "room": "<1@x>", "cursor": None}
+    yield "channels", thread | {"parent_id": "channel-1", "created_at": START}
     for account, person in (("@eve:harbour", None), ("@noor:harbour", "entity-noor")):
         linked = None if person is None else START
         code = {"code": "00ff", "code_for": "entity-noor", "code_until": START + SECOND, "code_tries": 1}
         address = {"bridge_id": "bridge-1", "account": account, "guest_id": "entity-eve", "person_id": person}
         yield "addresses", address | {"linked_at": linked, **code, "created_at": START}
     carried = {"channel_id": "channel-1", "outside_id": "pier-1", "message_id": "message-1", "emoji": None}
-    yield "carried", carried | {"direction": "in", "created_at": START}
+    yield "carried", carried | {"direction": "in", "created_at": START, "reactor_id": None}
+    reaction = {"outside_id": "pier-2", "emoji": "👍", "reactor_id": "entity-noor"}
+    yield "carried", carried | reaction | {"direction": "in", "created_at": START}
+    yield "drafts", {"channel_id": "channel-1", "message_id": "message-9", "outside_id": "pier-2", "created_at": START}
     row = {"number": 1, "bridge_id": "bridge-1", "channel_id": "channel-1", "target": "pier", "message_id": "message-1"}
     sent = {"action": "post", "transaction_id": "message-1.channel-1", "detail": None, "tries": 1, "next_at": START}
     yield "outbox", row | sent | {"failed": None, "created_at": START}

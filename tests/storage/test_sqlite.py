@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -56,6 +57,31 @@ async def test_writes_that_wait_together_share_one_commit(database: Database) ->
     assert (database.commits, database.writes) == (1, 51)
 
 
+async def test_the_bytes_of_files_hold_up_no_other_write(database: Database) -> None:
+    """They have a writer of their own."""
+    gate, holding = await held(database.blobs)
+    await database.write(put, "a message")
+    assert not holding.done()
+    gate.open()
+    await holding
+
+
+async def test_a_renewal_goes_ahead_of_what_is_queued(database: Database) -> None:
+    gate, holding = await held(database)
+    order: list[str] = []
+
+    def note(_tx: Tx, what: str) -> None:
+        order.append(what)
+
+    queued = asyncio.ensure_future(database.write(note, "queued"))
+    await asyncio.sleep(0)
+    first = asyncio.ensure_future(database.write_first(note, "renewal"))
+    await asyncio.sleep(0)
+    gate.open()
+    await asyncio.gather(holding, queued, first)
+    assert order == ["renewal", "queued"]
+
+
 async def test_a_batch_has_a_bound(database: Database) -> None:
     gate, holding = await held(database)
     writes = [asyncio.ensure_future(database.write(put, f"{number:04}")) for number in range(sqlite.BATCH)]
@@ -63,6 +89,56 @@ async def test_a_batch_has_a_bound(database: Database) -> None:
     gate.open()
     await asyncio.gather(holding, *writes)
     assert (database.commits, database.writes) == (2, sqlite.BATCH + 1)
+
+
+def thread_name(_: Tx) -> str:
+    return threading.current_thread().name
+
+
+async def test_reads_one_after_the_other_have_the_same_reader(database: Database) -> None:
+    """Its connection has prepared their statements."""
+    assert {await database.read(thread_name) for _ in range(20)} == {"sqlite reader 1"}
+
+
+async def test_a_read_does_not_wait_for_long_ones(database: Database) -> None:
+    """There are more readers, up to a bound. What then waits is read in its order, by whoever is ready first."""
+    gates = [Gate() for _ in range(sqlite.READERS - 1)]
+    holding = [asyncio.ensure_future(database.read(gate.hold)) for gate in gates]
+    for gate in gates:
+        await asyncio.to_thread(gate.entered.wait)
+    assert await database.read(thread_name) == f"sqlite reader {sqlite.READERS}"
+    last = Gate()
+    holding.append(asyncio.ensure_future(database.read(last.hold)))
+    await asyncio.to_thread(last.entered.wait)
+    order: list[int] = []
+    waiting = [
+        asyncio.ensure_future(database.read(lambda _, number=number: order.append(number))) for number in (1, 2, 3)
+    ]
+    await asyncio.sleep(0)  # all wait
+    assert order == []
+    last.open()
+    await asyncio.gather(*waiting)
+    assert order == [1, 2, 3]
+    for gate in gates:
+        gate.open()
+    await asyncio.gather(*holding)
+
+
+async def test_what_waits_for_a_reader_when_the_database_is_closed_is_still_read(database: Database) -> None:
+    gates = [Gate() for _ in range(sqlite.READERS)]
+    holding = [asyncio.ensure_future(database.read(gate.hold)) for gate in gates]
+    for gate in gates:
+        await asyncio.to_thread(gate.entered.wait)
+    waiting = [asyncio.ensure_future(database.read(thread_name)) for _ in range(3)]
+    await asyncio.sleep(0)  # all wait
+    closing_it = asyncio.ensure_future(database.close())
+    await asyncio.sleep(0)  # it has begun
+    with pytest.raises(DatabaseUnavailable):
+        await database.read(thread_name)
+    for gate in gates:
+        gate.open()
+    assert all(name.startswith("sqlite reader ") for name in await asyncio.gather(*waiting))
+    await asyncio.gather(*holding, closing_it)
 
 
 @pytest.mark.parametrize("page_bytes", [None, 4096])

@@ -8,7 +8,20 @@ import sys
 from sqlalchemy import Select, bindparam, case, delete, exists, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql
 
-from denizen.storage.database import Database, Row, Statement, Tx, insert_ignore, statement
+from denizen.storage.database import (
+    Database,
+    Row,
+    Statement,
+    Tx,
+    columns,
+    delete_where,
+    equal,
+    insert_ignore,
+    insert_into,
+    select_where,
+    statement,
+    update_where,
+)
 from denizen.storage.schema import events, organizations, overflow, spaces, toolsets
 from tests.storage.conftest import Opening
 from tests.storage.notes import make_counters
@@ -163,3 +176,37 @@ async def test_an_insert_without_values_takes_every_column(database: Database) -
     whole = statement(insert(organizations))
     await database.write(lambda tx: tx.run(whole, id="o", name="n", settings="{}", created_at=1))
     assert await database.read(lambda tx: tx.all(statement(select(organizations)))) == [("o", "n", "{}", 1)]
+
+
+async def test_ordinary_statements_are_built_from_the_names_of_columns(database: Database) -> None:
+    """Each key, and each column that is set, is a parameter of its own name."""
+    put = insert_into(toolsets, "digest, tools")
+    change = update_where(toolsets, "digest", toolsets.c.tools != "kept", set_="tools")
+    blank = update_where(toolsets, "digest", tools="")
+    drop = delete_where(toolsets, "digest, tools")
+
+    def write(tx: Tx) -> list[int]:
+        for name, text_ in (("a", "one"), ("b", "kept"), ("c", "three"), ("d", "four")):
+            tx.run(put, digest=name, tools=text_)
+        changed = [tx.run(change, digest=name, tools="new") for name in "ab"]
+        return [*changed, tx.run(blank, digest="c"), tx.run(drop, digest="d", tools="other")]
+
+    assert await database.write(write) == [1, 0, 1, 0]
+    assert await database.read(lambda tx: tx.all(ALL)) == [("a", "new"), ("b", "kept"), ("c", ""), ("d", "four")]
+
+
+async def test_a_select_is_ordered_and_limited_by_the_names_of_columns(database: Database) -> None:
+    await database.write(put_three)
+    above = toolsets.c.digest > bindparam("after")
+    last = select_where(toolsets, columns(toolsets, "digest, tools"), "digest", order_by="digest desc", limit=1)
+    assert await database.read(lambda tx: tx.all(last, digest="b")) == [("b", "b%:b")]
+    of_key = select_where(toolsets, "digest", "tools", above, order_by="tools, digest desc", limit="limit")
+    assert await database.read(lambda tx: tx.all(of_key, tools="c%:c", after="a", limit=1)) == [("c",)]
+    assert await database.read(lambda tx: tx.all(of_key, tools="c%:c", after="a", limit=0)) == []
+
+
+def test_keys_are_compared_with_the_parameters_of_their_names() -> None:
+    found = statement(select(events.c.number).where(*equal(events, "agent_id, id"))).sqlite
+    assert found.endswith("WHERE events.agent_id = :agent_id AND events.id = :id")
+    locked = select_where(events, "number", "agent_id", for_update=True)
+    assert locked.postgresql[0].endswith("FOR UPDATE")

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents, ToolAnnotations
 from pydantic import Field
 
 FOLDER = Path(os.environ["FOLDER"])
@@ -56,6 +56,16 @@ def fail(text: str) -> str:
 def picture() -> list[str | Image]:
     """Show a picture."""
     return ["A dot:", Image(data=b"\x89PNG-dot", format="png")]
+
+
+@server.tool()
+def report() -> list[EmbeddedResource | ResourceLink]:
+    """Return resources inside a result: texts, a file, one that is damaged, and a link."""
+    text = TextResourceContents(uri="notes://today", text="Water the roses.")
+    plan = BlobResourceContents(uri="file:///garden/The%20plan.pdf?v=2", mime_type="application/pdf", blob="JVBERi0=")
+    damaged = BlobResourceContents(uri="file:///garden/torn.bin", blob="no base64!")
+    embedded = [EmbeddedResource(type="resource", resource=each) for each in (text, plan, damaged)]
+    return [*embedded, ResourceLink(type="resource_link", name="Roses", uri="notes://roses")]
 
 
 @server.tool()

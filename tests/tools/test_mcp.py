@@ -34,6 +34,7 @@ from denizen.tools.outbound import Outbound
 from denizen.tools.results import Output, ToolFile
 from denizen.tools.settings import McpOAuth, McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
+from tests import warm
 from tests.server.conftest import served
 from tests.servers import free_port
 from tests.world import UNHURRIED, open_world
@@ -327,8 +328,7 @@ async def test_nothing_is_started_after_the_end(tmp_path: Path):
 @asynccontextmanager
 async def serving(folder: Path, port: int, program: str = REAL, *more: str) -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        program,
+        *warm.program(program),
         str(port),
         *more,
         env={**os.environ, "FOLDER": str(folder)},
@@ -342,7 +342,7 @@ async def serving(folder: Path, port: int, program: str = REAL, *more: str) -> A
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         if process.returncode is None:
-            process.kill()
+            process.send_signal(signal.SIGHUP)  # as a kill, but that it returns when the server is gone
         await process.communicate()
 
 
@@ -654,6 +654,16 @@ async def test_resources_are_read_by_a_tool(connections: McpConnections, tmp_pat
         await use(reading, uri="notes://none")
     only = await offered(connections, program(tmp_path, real=True, tools=("add",)))
     assert list(only) == ["add"], "it is a tool like any other"
+
+
+async def test_resources_embedded_in_a_result_become_text_files_or_their_description(
+    connections: McpConnections, tmp_path: Path
+) -> None:
+    tools = await offered(connections, program(tmp_path, real=True))
+    assert await tools["report"].call({}, OCCASION) == Output(
+        "Water the roses.\n[resource file:///garden/torn.bin, no text, 7 bytes]\n[resource Roses: notes://roses]",
+        (ToolFile(b"%PDF-", "The plan.pdf", "application/pdf"),),
+    )
 
 
 async def test_what_is_wrong_with_a_server_is_known_with_its_last_words(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from itertools import combinations, cycle
 from typing import Any, cast
 
@@ -10,14 +12,16 @@ import pytest
 from denizen import call, reply, scripted, tool
 from denizen.access import audit
 from denizen.agents.registry import Agent
-from denizen.consciousness.recall import passages
+from denizen.consciousness.recall import passages, settling
 from denizen.cycles.catching_up import catch_up
 from denizen.ids import CycleId, new_id
 from denizen.models.scripted import Turn
+from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.posting import draft
-from denizen.storage.database import Params, Row, Statement, Tx
-from denizen.tools import privacy_guard
+from denizen.storage.database import Params, Row, Statement, Tx, select_where, values
+from denizen.storage.schema import fingerprints
+from denizen.tools import privacy_guard, private_word_search, quotation_index
 from denizen.tools.settings import ClientTool
 from tests.disguises import DISGUISES, ORDINARY, TEXT
 from tests.world import World, listening
@@ -136,6 +140,19 @@ async def test_what_was_said_where_it_is_not_private_passes(world: World):
     await world.say(noor, SECRET, yard)
     await world.run()
     assert await ask(world, bert, hall) == [SECRET]
+
+
+async def test_what_was_said_in_private_among_the_same_people_too_passes(small_world: World):
+    """But not what was said in private among fewer of them."""
+    turns = ("Heard it.", reply(SECRET), "Tried.", "Heard it again.", reply(SECRET), "Answered.")
+    _, noor, bert, _, hall = await told_in_private(small_world, *turns)
+    ada = await small_world.denizen.people.find("ada")
+    await small_world.say(noor, SECRET, await small_world.space("Nook", noor, ada, private=True))
+    await small_world.run()
+    assert await ask(small_world, bert, hall) == []
+    await small_world.say(noor, SECRET, await small_world.space("Cellar", noor, bert, ada, private=True))
+    await small_world.run()
+    assert await ask(small_world, bert, hall) == [SECRET]
 
 
 async def test_those_who_were_all_there_may_hear_it_again(world: World):
@@ -287,6 +304,19 @@ async def test_text_is_looked_at_only_where_something_of_it_could_be_stopped(wor
     assert await free(ada) is None
 
 
+async def test_what_was_said_publicly_long_ago_too_passes(small_world: World):
+    world = small_world
+    ada, noor, bert, _, hall = await told_in_private(world, reply(SECRET), "Answered.")
+
+    def say_much(tx: Tx) -> None:
+        texts = [SECRET, *(f"The pot number {number} is not under the door." for number in range(300))]
+        passages.remember(tx, ada.id, 2, [passages.Piece("heard", text, tx.now, hall.id, noor.id) for text in texts])
+
+    await world.denizen.db.write(say_much)
+    await catch_up(world.denizen.db, ada.id)
+    assert await ask(world, bert, hall) == [SECRET]
+
+
 class Counting:
     """A transaction that counts what it is asked."""
 
@@ -300,7 +330,7 @@ class Counting:
 
 
 class NoIndex:
-    """A transaction that fails when the index of recall is read."""
+    """A transaction that fails when an index is searched."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
@@ -309,40 +339,149 @@ class NoIndex:
         return getattr(self._tx, name)
 
     def all(self, statement: Statement, /, **params: Params) -> list[Row]:
-        assert "FROM postings" not in statement.sqlite
+        assert "FROM fingerprints" not in statement.sqlite
         return self._tx.all(statement, **params)
 
 
-async def test_the_index_is_searched_before_the_transaction_that_sends(small_world: World):
-    """In the transaction only what is newer is compared; words that the index did not have then are found as well."""
+OLD = "copper kettle window garden basket ladder hammer candle"
+NEW = "silver spoons under seven loose boards upstairs here"
+
+
+async def test_a_message_is_compared_before_the_transaction_that_sends(small_world: World):
+    """In the transaction only what is newer is compared; words that were said since then are found as well."""
     world, db = small_world, small_world.denizen.db
-    old, new = (
-        "copper kettle window garden basket ladder hammer candle",
-        "silver spoons under seven loose boards upstairs here",
-    )
-    ada, noor, _, den, hall = await told_in_private(world, said=old)
+    ada, noor, bert, den, hall = await told_in_private(world, said=OLD)
+    cleo = await world.person("Cleo")
 
     def remember_privately(tx: Tx, texts: list[str]) -> None:
         pieces = [passages.Piece("heard", text, tx.now, den.id, noor.id, "Noor") for text in texts]
         passages.remember(tx, ada.id, 2, pieces)
 
-    def is_stopped(tx: Tx, text: str, ahead: privacy_guard.SearchedAhead) -> bool:
-        forms = privacy_guard.forms_of_message(draft(text))
+    def checked(tx: Tx, text: str) -> privacy_guard.CheckedAhead | None:
+        forms = private_word_search.forms_of_message(draft(text))
+        return privacy_guard.check_ahead(tx, ada.id, CycleId(""), hall.id, forms, ())
+
+    def is_stopped(tx: Tx, text: str, ahead: privacy_guard.CheckedAhead | None) -> bool:
+        forms = private_word_search.forms_of_message(draft(text))
         inside = cast("Tx", NoIndex(tx))
         found = privacy_guard.private_words(inside, ada.id, CycleId(""), hall.id, forms, (), (), ahead)
         return found is not None
 
     await db.write(remember_privately, [f"Nothing of note, number {number}." for number in range(200)])
     await catch_up(db, ada.id)
-    searched = {text: await db.read(privacy_guard.search_ahead, ada.id, draft(text)) for text in (old, new)}
-    assert searched[old].settled > 0
-    await db.write(remember_privately, [new, *(f"Still nothing, number {number}." for number in range(200))])
+    ahead = {text: await db.read(checked, text) for text in (OLD, NEW)}
+    await db.write(remember_privately, [NEW, *(f"Still nothing, number {number}." for number in range(200))])
     await catch_up(db, ada.id)
 
-    assert await db.read(is_stopped, old, searched[old])
-    assert await db.read(is_stopped, new, searched[new])
-    with pytest.raises(AssertionError):  # what was searched for another text is of no use
-        await db.read(is_stopped, new, searched[old])
+    assert await db.read(is_stopped, OLD, ahead[OLD])
+    assert await db.read(is_stopped, NEW, ahead[NEW])
+    with pytest.raises(AssertionError):  # what was found for another text is of no use
+        await db.read(is_stopped, NEW, ahead[OLD])
+    await world.denizen.spaces.join(hall, cleo)
+    with pytest.raises(AssertionError):  # nor what was found for other readers
+        await db.read(is_stopped, OLD, ahead[OLD])
+    await world.denizen.spaces.leave(hall, cleo)
+    await world.denizen.spaces.leave(hall, bert)
+    assert not await db.read(is_stopped, OLD, ahead[OLD]), "only Noor is left to read it"
+
+
+@pytest.mark.parametrize("how", ["send_message", "delivered", "visible"])
+async def test_long_texts_are_not_compared_while_the_writer_waits(
+    small_world: World, monkeypatch: pytest.MonkeyPatch, how: str
+):
+    """They were, word for word: nobody could write meanwhile."""
+    world, text = small_world, f"{'so on ' * 16_000} {OLD}"
+    turn = {"send_message": reply(text), "delivered": text, "visible": call("print_label", what=text)}[how]
+    options = {"tools": [printing([])], "cycle": {"silent_reply": "deliver" if how == "delivered" else "ignore"}}
+    ada, _, bert, _, hall = await told_in_private(world, turn, "Kept quiet.", said=OLD, **options)
+    prepared: list[bool] = []
+
+    def written_text(forms: Sequence[str], length: int) -> private_word_search.WrittenText:
+        prepared.append(threading.current_thread().name != "sqlite writer")
+        return private_word_search.written_text(forms, length)
+
+    monkeypatch.setattr(privacy_guard, "written_text", written_text)
+    await world.say(bert, "@ada where is it?", hall)
+    await world.run()
+    assert prepared
+    assert all(prepared), "never by the thread that writes"
+    assert len(await world.denizen.minds.crossings(ada)) == 1
+
+
+async def test_private_words_of_a_long_life_are_found_after_an_upgrade_and_another_length(small_world: World):
+    """What is not indexed yet is indexed before the first message is checked, and again if the length changes."""
+    world, db = small_world, small_world.denizen.db
+    short = "copper kettle window garden"
+    turns = reply(OLD), "Kept quiet.", reply(short), "Kept quiet.", reply("Ask Noor."), "Answered."
+    ada, noor, bert, den, hall = await told_in_private(world, *turns, said=OLD)
+
+    def say_much(tx: Tx) -> None:
+        texts = [f"Nothing of note, number {number}." for number in range(3_000)]
+        passages.remember(tx, ada.id, 2, [passages.Piece("heard", text, tx.now, den.id, noor.id) for text in texts])
+
+    await db.write(say_much)
+    await settling.settle(db, ada.id)
+    assert await ask(world, bert, hall) == []
+    await world.denizen.agents.edit(ada, private_guard={"words": 4})
+    assert await ask(world, bert, hall) == []
+    assert [each.words for each in await world.denizen.minds.crossings(ada)] == [8, 4]
+    assert await ask(world, bert, hall) == ["Ask Noor."]
+
+
+async def test_only_what_was_said_in_private_spaces_is_indexed(small_world: World):
+    """Also what was said before the space became private."""
+    world, db = small_world, small_world.denizen.db
+    ada, noor = await world.agent("Ada"), await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+
+    def say_much(tx: Tx) -> None:
+        passages.remember(tx, ada.id, 1, [passages.Piece("heard", OLD, tx.now, hall.id, noor.id)] * 50)
+
+    await db.write(say_much)
+    await world.space("Den", noor, ada, private=True)
+    await catch_up(db, ada.id)
+    assert await fingerprints_of(world, ada) == 0
+    await db.write(directory.change_space, hall.id, private=True)
+    await catch_up(db, ada.id)
+    assert await fingerprints_of(world, ada) > 0
+
+
+async def test_what_is_forgotten_leaves_no_fingerprint(small_world: World):
+    """Also not of the words that cross the end of a passage that is forgotten, into one that stays."""
+    world, db = small_world, small_world.denizen.db
+    ada, noor, _, den, _ = await told_in_private(world)
+    text = "".join(f"word{number} " for number in range(700))
+
+    def remember(tx: Tx) -> None:
+        passages.remember(tx, ada.id, 2, [passages.Piece("heard", text, tx.now, den.id, noor.id)])
+
+    await db.write(remember)
+    await settling.settle(db, ada.id, fewest=1)
+    await privacy_guard.index_words(db, ada.id)
+    newest = (await db.read(settling.extent, ada.id)).passages
+    before = await fingerprints_of(world, ada)
+    await db.write(passages.forget, ada.id, [newest - 1])
+    await privacy_guard.index_words(db, ada.id)
+    left = await db.read(lambda tx: {number for (number,) in tx.all(_NUMBERS, agent_id=ada.id)})
+    assert newest - 1 not in left
+    assert newest in left
+    words = " ".join(f"word{number}" for number in range(700)).split()
+    lost = quotation_index.hashes_of(words, 8) & await hashes_of(world, ada)
+    assert 0 < len(lost) < before
+    await db.write(passages.forget, ada.id, range(1, newest + 1))
+    assert await fingerprints_of(world, ada) == 0
+
+
+_NUMBERS = select_where(fingerprints, "number", "agent_id")
+_HASHES = select_where(fingerprints, "hash", "agent_id")
+
+
+async def hashes_of(world: World, agent: Agent) -> set[int]:
+    return set(await world.denizen.db.read(lambda tx: values(tx, _HASHES, agent_id=agent.id)))
+
+
+async def fingerprints_of(world: World, agent: Agent) -> int:
+    return len(await hashes_of(world, agent))
 
 
 async def test_looking_costs_no_more_where_the_agent_has_many_private_spaces(small_world: World):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from denizen.agents.definition import AgentDefinition
 from denizen.errors import InvalidInput
+from denizen.tools import schemas
 from denizen.tools.schemas import CACHED_CHARACTERS, checker, compile_schema, schema_problem
 from denizen.tools.settings import ClientTool
 from denizen.tools.tool import explain_arguments
@@ -107,6 +108,39 @@ def test_what_is_too_long_to_be_matched_is_refused_unless_another_checks_it_too(
     assert check({"a": "b" * 60_000})
     with pytest.raises(InvalidInput, match="does not match"):
         check({"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("limit", "of_arguments"),
+    [("MAX_DEPTH", "depth"), ("MAX_CHARACTERS", "characters"), ("MAX_MATCHING", "characters"), ("MAX_WORK", "values")],
+)
+def test_arguments_may_be_as_large_as_the_limit_and_no_larger(
+    monkeypatch: pytest.MonkeyPatch, limit: str, of_arguments: str
+) -> None:
+    given = {"a": "a" * 9, "b": [{"c": 1}]}
+    check = checker("book", of(type="string", pattern="^a+$"))
+    visits = compile_schema(of(type="string", pattern="^a+$")).visits if limit == "MAX_WORK" else 1
+    size = getattr(schemas._measure(given), of_arguments) * visits
+    monkeypatch.setattr(schemas, limit, size)
+    assert check(given) == given
+    monkeypatch.setattr(schemas, limit, size - 1)
+    with pytest.raises(InvalidInput, match=r"too large|nested more than"):
+        check(given)
+
+
+@pytest.mark.parametrize(
+    ("limit", "of_schema"),
+    [("MAX_DEPTH", "depth"), ("MAX_SCHEMA_CHARACTERS", "characters"), ("MAX_PATTERNS", "patterns")],
+)
+def test_a_schema_may_be_as_large_as_the_limit_and_no_larger(
+    monkeypatch: pytest.MonkeyPatch, limit: str, of_schema: str
+) -> None:
+    schema = of(type="string", pattern="^a+$")
+    size = getattr(schemas._measure(schema), of_schema)
+    monkeypatch.setattr(schemas, limit, size)
+    assert schema_problem(schema) is None
+    monkeypatch.setattr(schemas, limit, size - 1)
+    assert schema_problem(schema) is not None
 
 
 def test_only_patterns_are_left_out():
@@ -216,6 +250,13 @@ LONG = {"a": {"text": "x" * 250_000}}
         (of(required=[f"n{n}" for n in range(3_000)]), LONG, '"n0" is a required property; a: "n1" is'),
         (of(properties={"text": {"anyOf": [{"type": "integer"}] * 900}}), LONG, "a value does not fit the schema"),
         (of(properties={"text": {"maxLength": 9}}), LONG, "a value does not fit the schema"),
+        # What is short stays as it is, and is named: a number in place of a text, also in a list.
+        (
+            of(properties={"n": {"type": "string"}}),
+            {"a": {"n": 7, "text": "x" * 5_000}},
+            'a.n: 7 is not of type "string"',
+        ),
+        (of(items={"type": "string"}), {"a": [["x" * 5_000]]}, 'a.0: ["xxx'),
     ],
 )
 def test_long_arguments_are_refused_without_much_work(schema: dict[str, Any], given: dict[str, Any], why: str):

@@ -149,7 +149,7 @@ _last_response = statement(
 )
 
 
-def _held_last(tx: Tx, agent_id: AgentId) -> origins.Held:
+def _held_last(tx: Tx, agent_id: AgentId) -> origins.RequestOrigins:
     """What the last request of the agent held."""
     from denizen.consciousness import log
     from denizen.cycles.records import OpenCycle

@@ -5,6 +5,7 @@ Models are scripted and the clock stands still, so that it tells the same story 
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from PIL import Image, ImageDraw
 from pydantic_ai.messages import ModelMessage
 
 from denizen import ManualClock, call, forever, reply, scripted, tool
@@ -217,17 +219,25 @@ async def _move_in(house: House) -> Pictured:
     models.register(HAIKU, _releasing(tick))
     models.register("utility", forever(_sum_up, name="gpt-5-mini"))
     models.register("reflecting", forever(_reflect, name="gpt-5-mini"))
-    ada = await world.denizen.agents.create("Ada", model=SONNET, instructions=INSTRUCTIONS, window=WINDOW)
+    ada = await world.denizen.agents.create(
+        "Ada",
+        model=SONNET,
+        purpose="Keeps the household in order, and remembers things for everyone.",
+        instructions=INSTRUCTIONS,
+        window=WINDOW,
+    )
     bo = await world.denizen.agents.create(
         "Bo",
         model=HAIKU,
         tools=[run_tests, _CONFIRM],
+        purpose="Answers technical questions, runs the tests and deploys.",
         instructions="You are an engineer: careful, precise, a little dry. You answer technical questions and check "
         "things.",
     )
     vera = await world.denizen.agents.create(
         "Vera",
         model=MINI,
+        purpose="Reviews texts: what is good, and which three changes would help most.",
         instructions="You review texts. Say first what is good, then the three changes that would help most.",
         reflection={"profile": "standard", "model": "reflecting"},
     )
@@ -356,6 +366,22 @@ async def _keep(pictured: Pictured, category: str, text: str, *replaced: str, **
 
 # This morning
 
+
+def _graph() -> bytes:
+    """A picture of a graph that falls."""
+    image = Image.new("RGB", (640, 280), "#fbfbf9")
+    draw = ImageDraw.Draw(image)
+    for y in range(40, 280, 60):
+        draw.line((30, y, 620, y), fill="#e4e4de", width=2)
+    heights = (150, 165, 140, 172, 158, 149, 92, 84, 88, 76, 80, 71)
+    points = [(40 + 52 * at, 260 - height) for at, height in enumerate(heights)]
+    draw.polygon([(40, 260), *points, (612, 260)], fill="#dfe2fb")
+    draw.line(points, fill="#4450c8", width=5, joint="curve")
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
 _MIGRATION: Final = """The migration only adds a column, so that old and new instances can run side by side:
 
 ```python
@@ -383,13 +409,19 @@ async def _wake_up(pictured: Pictured) -> None:
 async def _release(pictured: Pictured) -> None:
     """Bo has run the tests and asks whether to deploy; Ada writes the notes."""
     world, release = pictured.world, pictured.release
-    for who, text in (
-        (pictured.sam, "Morning. The release checklist is done, but for the migration."),
-        (pictured.bo, _MIGRATION),
-        (pictured.sam, "I keep an eye on the graphs."),
+    spaces, files = world.denizen.spaces, world.denizen.files
+    graph = await files.upload(pictured.sam, _graph(), name="latency.png", alt="Latency by day: lower since v2.0.")
+    notes = await files.upload(pictured.sam, b"1. Backup\n2. Migration\n3. Deploy\n", name="checklist.txt")
+    for who, text, attached in (
+        (pictured.sam, "Morning. The release checklist is done, but for the migration.", []),
+        (pictured.bo, _MIGRATION, []),
+        (pictured.sam, "I keep an eye on the graphs.", [graph, notes]),
     ):
-        await world.say(who, text, release)
+        posted = await spaces.post(release, who, text, files=attached)
         await world.run_after(180)
+    await spaces.react(posted, "👍", by=pictured.noor)
+    await spaces.react(posted, "👍", by=pictured.bo)
+    await spaces.pin(posted, by=pictured.sam)
     for agent in (pictured.ada, pictured.bo):
         await world.denizen.spaces.set_attention(release, agent, "mentions")
     # One after the other: who is quicker would be another each time.

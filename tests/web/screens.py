@@ -50,6 +50,11 @@ async def _scroll_to(place: Locator) -> None:
     await place.evaluate("element => { element.closest('[tabindex]').scrollTop = element.offsetTop - 16 }")
 
 
+async def _picture(page: Page) -> None:
+    picture = await page.get_by_role("img", name="Latency by day").element_handle()
+    await page.wait_for_function("each => each.complete && each.naturalWidth > 0", arg=picture)
+
+
 async def _vote(page: Page) -> None:
     vote = page.get_by_role("region", name="Vote: Sign the lease by Friday?")
     await vote.get_by_text("Leading: wait").wait_for()
@@ -101,7 +106,7 @@ async def _palette(page: Page) -> None:
 
 
 SCREENS: Final[dict[str, Screen]] = {
-    "conversation": Screen(lambda house: f"/s/{house.release.id}", "Shall I deploy"),
+    "conversation": Screen(lambda house: f"/s/{house.release.id}", "Shall I deploy", _picture),
     "palette": Screen(_at("/agents"), "Kitchen", _palette),
     "search": Screen(_at("/search"), "behind the skis", _search),
     "panel": Screen(lambda house: f"/panels/{house.board.id}?m=1", "Leading: wait"),
@@ -109,7 +114,7 @@ SCREENS: Final[dict[str, Screen]] = {
     "advisors": Screen(lambda house: f"/panels/{house.board.id}", "New advisor", _advisors),
     "minds": Screen(lambda house: f"/panels/{house.board.id}", "Explain the margin", _minds),
     "advisor-mind": Screen(lambda house: f"/panels/{house.board.id}", "go on like this", _mind_of_one),
-    "agents": Screen(_at("/agents"), "You are an engineer"),
+    "agents": Screen(_at("/agents"), "Answers technical questions"),
     "new-agent": Screen(_at("/agents/new"), "Mentioned as @vera", _template),
     "mind-now": Screen(_mind("now", "bo"), "Shall I deploy"),
     "mind-life": Screen(_mind("life"), "Took on the release notes"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser import open_browser
 from tests.server.conftest import House
@@ -47,6 +48,54 @@ async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_
         "I am back.",
         "Is anyone there?",
     ]
+
+
+_HELD_FRAMES = """
+  delete window.SharedWorker;  // so that the stream can be held up here
+  const draw = window.requestAnimationFrame.bind(window);
+  window.holdFrames = () => { window.requestAnimationFrame = (frame) => { window.held = frame; return 0; }; };
+  window.drawFrame = () => { window.requestAnimationFrame = draw; draw(window.held); };
+"""
+
+
+async def test_a_change_between_the_page_and_the_stream_is_shown(house: House, visit: Visit) -> None:
+    """The messages were read before the change, the stream began after it, and both arrive in the same frame."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    first = await world.say(sam, "Tea at four", kitchen)
+    was_read, may_arrive, may_begin, may_list = (asyncio.Event() for _ in range(4))
+
+    async def late_page(route: Route) -> None:
+        answer = await route.fetch()
+        was_read.set()
+        await may_arrive.wait()
+        await route.fulfill(response=answer)
+
+    async def late_stream(route: Route) -> None:
+        await may_begin.wait()
+        await route.continue_()
+
+    async def late_list(route: Route) -> None:
+        """The page asks for all spaces again when the stream is ready."""
+        may_arrive.set()
+        await may_list.wait()
+        await route.continue_()
+
+    page = (await visit(noor)).page
+    await page.add_init_script(_HELD_FRAMES)
+    await page.route("**/messages?*", late_page, times=1)
+    await page.route("**/api/stream", late_stream)
+    await page.goto(f"{house.address}/s/{kitchen.id}")
+    await was_read.wait()
+    await world.denizen.spaces.edit_message(first.id, "Tea at five", by=sam)
+    await page.route("**/api/spaces?*", late_list)
+    await page.evaluate("holdFrames()")
+    may_begin.set()
+    await expect(page.get_by_role("article", name="Sam: Tea")).to_be_visible()
+    await page.evaluate("drawFrame()")
+    may_list.set()
+    await expect(page.get_by_role("article", name="Sam: Tea at five")).to_be_visible()
 
 
 async def test_a_stream_that_breaks_is_resumed_without_gaps_or_doubles(house: House, visit: Visit) -> None:

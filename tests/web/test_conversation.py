@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 
 from playwright.async_api import Page, Route, expect
 
 from denizen import call, reply, scripted, tool
 from denizen.models.scripted import skip
-from denizen.tools.settings import ClientTool
+from denizen.tools.settings import ClientTool, McpServer
 from tests.server.conftest import House
+from tests.tools.test_elicitation import ASKING
 from tests.web.conftest import PHONE, Visit
 
 MOVING = "document.getAnimations().filter(each => each.playState === 'running').length"
@@ -25,8 +27,8 @@ async def write(page: Page, text: str, where: str = "Kitchen") -> None:
 async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(house: House, visit: Visit) -> None:
     world = house.world
     noor = await world.person("Noor")
-    ada = await world.agent("Ada", instructions="You look after this house.\nTea is at four.")
-    bo = await world.agent("Bo", instructions="You weed the garden, " + "and water what is dry, " * 20)
+    ada = await world.agent("Ada", purpose="Looks after this house.", instructions="Tea is at four.")
+    bo = await world.agent("Bo", purpose="Weeds the garden, " + "and waters what is dry, " * 7)
     attic, kitchen = await world.space("Attic", noor), await world.space("Kitchen", noor, ada, bo)
     board = await world.denizen.panels.create("Board", [noor], model="demo")
     only_mentions = {"attention": "mentions"}
@@ -36,7 +38,7 @@ async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(
 
     box = page.get_by_role("textbox", name="Message to")
     there = page.get_by_role("list", name="Agents in this space").get_by_role("listitem")
-    await expect(there).to_contain_text(["You look after this house.", "@bo · gets mentions only"])
+    await expect(there).to_contain_text(["Looks after this house.", "@bo · gets mentions only"])
     await expect(page.get_by_text("Say hello: Ada hears it. Use @ada to address one of them.")).to_be_visible()
     await expect(box).to_be_focused()
     await hers.check_accessibility()
@@ -486,3 +488,25 @@ async def test_members_of_the_same_name_are_marked_and_told_apart_by_their_handl
     await expect(members.filter(has_text="Same name as another member")).to_have_count(2)
     await expect(members.filter(has_text="@noor")).not_to_contain_text("Same name")
     await hers.check_accessibility()
+
+
+async def test_the_form_of_an_mcp_server_is_filled_in(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    server = McpServer(command=sys.executable, args=(ASKING,), results="trusted")
+    ada = await world.agent("Ada", call("book"), reply("Booked."), "Booked it.", mcp={"restaurant": server})
+    kitchen = await world.space("Kitchen", noor, ada)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await write(page, "A table, please.")
+    card = page.get_by_role("region", name="restaurant asks")
+    await expect(card).to_contain_text("The MCP server restaurant asks, for book of Ada")
+    await expect(card).to_contain_text("For how many?")
+    await card.get_by_label("Guests").fill("4")
+    await expect(card.get_by_label("Where")).to_have_value("garden")
+    await card.get_by_label("Where").select_option("inside")
+    await hers.check_accessibility()
+    await card.get_by_role("button", name="Send to the server").click()
+    await expect(card).to_contain_text("answered by you")
+    await expect(page.get_by_role("article", name="Ada: Booked.")).to_be_visible()
+    assert "results: book → booked for 4 in the inside" in await world.history(ada)

@@ -162,6 +162,7 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
             await expect(focused(page)).to_be_focused()
         await expect(page.get_by_role("dialog")).to_be_visible()
         await page.keyboard.press("Escape")
+        await expect(page.get_by_role("dialog")).to_have_count(0)
         await expect(more).to_be_focused()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import struct
 import wave
 import zlib
@@ -17,6 +16,7 @@ from playwright.async_api import FilePayload, Page, Route, expect
 from denizen import scripted
 from denizen.files.storing import FileLimits
 from denizen.spaces.directory import Entity, Space
+from tests.files.documents import pdf
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, WIDE, Visit
 
@@ -31,25 +31,6 @@ def picture(width: int = 240, height: int = 160) -> bytes:
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
-def pdf(text: str) -> bytes:
-    """One page that says this."""
-    drawn = f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET".encode()
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources 5 0 R >>",
-        b"<< /Length %d >>\nstream\n%b\nendstream" % (len(drawn), drawn),
-        b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>",
-    ]
-    made, places = b"%PDF-1.4\n", list[int]()
-    for number, each in enumerate(objects, start=1):
-        places.append(len(made))
-        made += b"%d 0 obj\n%b\nendobj\n" % (number, each)
-    table = b"".join(b"%010d 00000 n \n" % each for each in places)
-    head = b"xref\n0 6\n0000000000 65535 f \n" + table
-    return made + head + b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(made)
 
 
 def wav() -> bytes:
@@ -141,8 +122,20 @@ async def test_too_large_a_file_says_so(house: House, visit: Visit) -> None:
     hers.complaints.clear()  # the browser reports the refusal, too
 
 
-PLAN: FilePayload = {"name": "plan.pdf", "mimeType": "application/pdf", "buffer": pdf("The plan")}
+PLAN: FilePayload = {"name": "plan.pdf", "mimeType": "application/pdf", "buffer": pdf("The plan", "Then pie")}
 LARGE: FilePayload = {"name": "large.png", "mimeType": "image/png", "buffer": picture(900, 600)}
+
+
+_DARK_PIXELS = """img => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [img.naturalWidth, img.naturalHeight];
+    const context = canvas.getContext("2d");
+    context.drawImage(img, 0, 0);
+    const {data} = context.getImageData(0, 0, canvas.width, canvas.height);
+    let dark = 0;
+    for (let at = 0; at < data.length; at += 4) dark += data[at] < 100 ? 1 : 0;
+    return dark;
+}"""
 
 
 async def post_files(house: House, who: Entity, where: Space, *files: FilePayload) -> None:
@@ -161,11 +154,6 @@ async def test_pictures_and_documents_are_viewed(
     kitchen = await house.world.space("Kitchen", noor)
     await post_files(house, noor, kitchen, PHOTO, LARGE, PLAN, NOTES)
     hers = await visit(noor, size=size, color_scheme=scheme)
-    # Whether a browser without a screen shows PDF files depends on which one it is.
-    has_viewer = json.dumps(scheme == "light")
-    await hers.page.add_init_script(
-        f"Object.defineProperty(navigator, 'pdfViewerEnabled', {{get: () => {has_viewer}}})"
-    )
     page = await hers.open(f"/s/{kitchen.id}")
     small = page.get_by_role("img", name="large.png")
     await page.wait_for_function("img => img.complete && img.naturalWidth === 320", arg=await small.element_handle())
@@ -183,14 +171,14 @@ async def test_pictures_and_documents_are_viewed(
     await page.screenshot(path=tmp_path / "picture.png")
     await page.keyboard.press("ArrowRight")
     viewer = page.get_by_role("dialog", name="plan.pdf")
-    if scheme == "light":
-        await expect(viewer.locator("iframe")).to_have_attribute("title", "plan.pdf")
-        source = await viewer.locator("iframe").get_attribute("src")
-        answer = await hers.context.request.get(f"{house.address}{source}")
-        assert (answer.status, answer.headers["content-type"]) == (200, "application/pdf")
-        assert answer.headers["content-disposition"].startswith("inline")
-    else:
-        await expect(viewer.get_by_text("This browser cannot show PDF files. Download the file")).to_be_visible()
+    drawn = viewer.get_by_role("img", name="Page 2 of 2")
+    await drawn.scroll_into_view_if_needed()
+    await page.wait_for_function("img => img.complete && img.naturalWidth > 1000", arg=await drawn.element_handle())
+    assert await drawn.evaluate(_DARK_PIXELS) > 100  # its line of text
+    source = await viewer.get_by_role("link", name="Open in a new tab").get_attribute("href")
+    answer = await hers.context.request.get(f"{house.address}{source}")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/pdf")
+    assert answer.headers["content-disposition"].startswith("inline")
     await expect(viewer.get_by_role("button", name="Next")).to_be_disabled()
     await hers.check_accessibility()
     await page.screenshot(path=tmp_path / "document.png")
@@ -204,6 +192,19 @@ async def test_pictures_and_documents_are_viewed(
     await expect(page.get_by_role("dialog")).to_have_count(0)
     # The focus is where it was.
     await expect(page.get_by_role("button", name="View garden.png")).to_be_focused()
+
+
+async def test_a_damaged_pdf_is_a_file_to_download(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    await post_files(house, noor, kitchen, {**PLAN, "buffer": b"%PDF-1.4 nothing"})
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await page.get_by_role("button", name="plan.pdf").click()
+    viewer = page.get_by_role("dialog", name="plan.pdf")
+    await expect(viewer.get_by_text("This file cannot be shown. Download it instead.")).to_be_visible()
+    await expect(viewer.get_by_role("link", name="Download")).to_be_visible()
+    hers.complaints.clear()  # the browser reports the answer, too
 
 
 async def test_a_picture_that_is_broken_is_a_file_to_download(house: House, visit: Visit) -> None:

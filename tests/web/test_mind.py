@@ -319,13 +319,14 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
 
 
 async def test_members_see_what_everyone_may_know(house: House, visit: Visit) -> None:
-    noor, ada, _ = await home(house, instructions="You look after this house.")
+    noor, ada, _ = await home(house, purpose="Looks after this house.", instructions="Hide the treasure.")
     mia = await house.world.person("Mia")
     visitor = await visit(mia)
     for tab, come in (("now", visitor.open), ("settings", visitor.turn_to)):
         page = await come(f"/agents/{ada.id}/{tab}")
         await expect(page.get_by_role("heading", name="Ada", level=1)).to_be_visible()
-        await expect(page.get_by_text("You look after this house.")).to_be_visible()
+        await expect(page.get_by_text("Looks after this house.")).to_be_visible()
+        await expect(page.get_by_text("treasure")).to_have_count(0)
         await expect(page.get_by_role("navigation", name="Mind of Ada")).to_have_count(0)
     await visitor.check_accessibility()
     await visitor.turn_to("/agents/@nobody/now")

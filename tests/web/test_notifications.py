@@ -33,6 +33,8 @@ DESKTOP = """(() => {
     desktop = [...desktop.filter((each) => each.tag !== options.tag), one];
   };
   ServiceWorkerRegistration.prototype.getNotifications = async () => desktop;
+  navigator.setAppBadge = async (count) => (self.badge = count);
+  navigator.clearAppBadge = async () => (self.badge = 0);
 })()"""
 SHOWN = """async () => {
   const registration = await navigator.serviceWorker.ready;
@@ -72,12 +74,14 @@ async def test_a_mention_is_told_while_nobody_looks(house: House, visit: Visit, 
     await world.say(sam, "Nobody in particular?", kitchen)
     message = await world.say(sam, "Tea, @noor?", kitchen)
     await expect(page).to_have_title("(1) Kitchen · Denizen")
+    assert await page.evaluate("() => self.badge") == 1
     [[title, body, data, actions]] = await shown(page, 1)
     assert (title, body, actions) == ("Sam in Kitchen", "Tea, @noor?", [])
     assert data["path"] == f"/s/{kitchen.id}/m/{message.seq}"
 
     await page.evaluate(LOOK_BACK)
     await expect(page).to_have_title("Kitchen · Denizen")
+    assert await page.evaluate("() => self.badge") == 0
     await shown(page, 0)
     await world.say(sam, "And now, @noor?", kitchen)
     await expect(page.get_by_text("And now, @noor?")).to_be_visible()

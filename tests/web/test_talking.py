@@ -83,7 +83,10 @@ async def test_people_react_pin_quote_and_try_again(
 
     async def choose(message: Locator, item: str) -> None:
         await message.get_by_role("button", name="More").click()
-        await page.get_by_role("menuitem", name=item, exact=True).click()
+        found = page.get_by_role("menuitem", name=item, exact=True)
+        # On one line.
+        assert await found.evaluate("each => each.offsetWidth > 120 && each.scrollHeight < 48")
+        await found.click()
 
     await choose(rex, "Pin")
     await expect(rex.get_by_text("Pinned", exact=True)).to_be_visible()

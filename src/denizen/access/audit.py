@@ -47,6 +47,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "revoke_webhook": Action("webhooks", "closed a webhook of"),
     "create_bridge": Action("bridges", "created the bridge"),
     "change_bridge": Action("bridges", "changed the settings of the bridge"),
+    "pause_bridge": Action("bridges", "paused the bridge"),
+    "resume_bridge": Action("bridges", "resumed the bridge"),
     "retry_bridge": Action("bridges", "had messages sent again by the bridge"),
     "remove_bridge": Action("bridges", "removed the bridge"),
     "connect_room": Action("bridges", "connected a room elsewhere with the space"),
@@ -96,9 +98,7 @@ class Actor:
 
 OPERATOR: Final = Actor()
 
-_add = insert_into(
-    audit, "organization_id", "created_at", "by_id", "token_id", "kind", "action", "subject_id", "detail"
-)
+_add = insert_into(audit, "organization_id, created_at, by_id, token_id, kind, action, subject_id, detail")
 
 
 def record(

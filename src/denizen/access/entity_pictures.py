@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from sqlalchemy import LargeBinary, bindparam, delete, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import bindparam, select
 
 from denizen.access import audit
 from denizen.access.requesters import Requester
@@ -14,7 +13,16 @@ from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.files import jail
 from denizen.ids import EntityId, OrganizationId
 from denizen.spaces import directory
-from denizen.storage.database import Database, Tx, statement, storable, value
+from denizen.storage.database import (
+    Database,
+    Tx,
+    delete_where,
+    insert_or_update,
+    select_where,
+    statement,
+    storable,
+    value,
+)
 from denizen.storage.schema import entities, entity_pictures
 
 PIXELS: Final = 256
@@ -22,24 +30,9 @@ PIXELS: Final = 256
 MOST_BYTES: Final = 10 * 1024 * 1024
 """How large a picture may be that is sent."""
 
-_row = insert(entity_pictures).values(
-    entity_id=bindparam("entity_id"),
-    link_key=bindparam("link_key"),
-    data=bindparam("data", type_=LargeBinary()),
-    created_at=bindparam("created_at"),
-)
-_put = statement(
-    _row.on_conflict_do_update(
-        index_elements=["entity_id"],
-        set_={name: _row.excluded[name] for name in ("link_key", "data", "created_at")},
-    )
-)
-_delete = statement(delete(entity_pictures).where(entity_pictures.c.entity_id == bindparam("entity")))
-_shown = statement(
-    select(entity_pictures.c.data).where(
-        entity_pictures.c.entity_id == bindparam("entity_id"), entity_pictures.c.link_key == bindparam("link_key")
-    )
-)
+_put = insert_or_update(entity_pictures, "entity_id, link_key, data, created_at")
+_delete = delete_where(entity_pictures, "entity_id")
+_shown = select_where(entity_pictures, "data", "entity_id, link_key")
 _all = statement(
     select(entity_pictures.c.entity_id, entity_pictures.c.link_key)
     .join(entities, entities.c.id == entity_pictures.c.entity_id)
@@ -96,7 +89,7 @@ def require_change(tx: Tx, by: Requester, entity_id: EntityId) -> OrganizationId
 
 def drop(tx: Tx, entity_id: EntityId) -> int:
     """Delete the picture. Returns how many there were."""
-    return tx.run(_delete, entity=entity_id)
+    return tx.run(_delete, entity_id=entity_id)
 
 
 def read(tx: Tx, entity_id: str, key: str) -> bytes:

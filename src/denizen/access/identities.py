@@ -16,7 +16,7 @@ from denizen.ids import EntityId, OrganizationId
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_name, handle_from
-from denizen.storage.database import Tx, insert_ignore, statement, storable
+from denizen.storage.database import Tx, insert_ignore, select_where, statement, storable
 from denizen.storage.schema import identities
 
 SUBJECT_CHARACTERS: Final = 255
@@ -39,11 +39,7 @@ class Identity:
 _identity = (identities.c.issuer, identities.c.subject, identities.c.entity_id, identities.c.created_at)
 _at = (identities.c.issuer == bindparam("by"), identities.c.subject == bindparam("as_whom"))
 _find = statement(select(*_identity).where(*_at))
-_of = statement(
-    select(*_identity)
-    .where(identities.c.entity_id == bindparam("entity"))
-    .order_by(identities.c.issuer, identities.c.subject)
-)
+_of = select_where(identities, _identity, "entity_id", order_by="issuer, subject")
 _add = insert_ignore(identities)
 _delete = statement(delete(identities).where(*_at, identities.c.entity_id == bindparam("entity")))
 
@@ -54,7 +50,7 @@ def find(tx: Tx, issuer: str, subject: str) -> Identity | None:
 
 
 def identities_of(tx: Tx, entity_id: EntityId) -> list[Identity]:
-    return [Identity(*row) for row in tx.all(_of, entity=entity_id)]
+    return [Identity(*row) for row in tx.all(_of, entity_id=entity_id)]
 
 
 def link(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> Identity:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
 
 from denizen.access import audit, roles
 from denizen.access.audit import Actor
@@ -17,7 +17,7 @@ from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Space
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, select_where
 from denizen.storage.schema import openings
 
 OPEN_SECONDS: Final = 3_600
@@ -36,16 +36,8 @@ class Opening:
     until: int
 
 
-_add = insert_into(openings, "id", "organization_id", "space_id", "by_id", "reason", "after_seq", "created_at", "until")
-_open = statement(
-    select(openings.c.id)
-    .where(
-        openings.c.space_id == bindparam("space_id"),
-        openings.c.by_id == bindparam("by_id"),
-        openings.c.until > bindparam("now"),
-    )
-    .limit(1)
-)
+_add = insert_into(openings, "id, organization_id, space_id, by_id, reason, after_seq, created_at, until")
+_open = select_where(openings, "id", "space_id, by_id", openings.c.until > bindparam("now"), limit=1)
 
 
 def open_private_space(tx: Tx, organization_id: OrganizationId, by: Actor, space_id: SpaceId, reason: str) -> Opening:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
-
 from denizen.access.audit import Actor
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, value
 from denizen.storage.schema import entities
 
-_owner = statement(
-    select(entities.c.organization_id).where(
-        entities.c.id == bindparam("id"), entities.c.role == "owner", entities.c.left_at.is_(None)
-    )
-)
+_owner = select_where(entities, "organization_id", "id", entities.c.role == "owner", entities.c.left_at.is_(None))
 
 
 def is_operator(tx: Tx, by: Actor) -> bool:
     """Whether this actor is an operator of the server."""
     if by.entity_id is None:
         return True
-    row = tx.one(_owner, id=by.entity_id)
-    return row is not None and row[0] == directory.first_organization(tx)
+    owned = value(tx, _owner, id=by.entity_id)
+    return owned is not None and owned == directory.first_organization(tx)

@@ -8,15 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, or_, select
 
 from denizen.access import roles
+from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
 from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity, EntityKind
-from denizen.storage.database import Tx, statement, storable, value
+from denizen.storage.database import Tx, columns, delete_where, select_where, statement, storable, update_where, value
 from denizen.storage.schema import agents, entities, secrets, tokens
 
 
@@ -31,22 +32,9 @@ class Profile:
     """When it left."""
 
 
-_profile = (
-    entities.c.id,
-    entities.c.organization_id,
-    entities.c.kind,
-    entities.c.handle,
-    entities.c.name,
-    entities.c.role,
-    entities.c.created_at,
-    entities.c.left_at,
-)
-_get = statement(
-    select(*_profile).where(
-        entities.c.organization_id == bindparam("organization_id"), entities.c.id == bindparam("entity_id")
-    )
-)
-_is_dead = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), agents.c.status == "dead"))
+_profile = columns(entities, "id, organization_id, kind, handle, name, role, created_at, left_at")
+_get = select_where(entities, _profile, "organization_id, id")
+_is_dead = select_where(agents, "id", "id", agents.c.status == "dead")
 # By handle, because that is how the index has them: a page costs the same however many there are.
 _present = (
     select(*_profile)
@@ -62,27 +50,28 @@ _present = (
 )
 _page = statement(_present)
 _page_of_kind = statement(_present.where(entities.c.kind == bindparam("kind")))
-_leave = statement(
-    update(entities)
-    .where(entities.c.id == bindparam("entity"), entities.c.left_at.is_(None))
-    .values(left_at=bindparam("at"))
-)
-_revoke = statement(
-    update(tokens)
-    .where(tokens.c.entity_id == bindparam("entity"), tokens.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
-)
-_drop_keys = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
+_leave = update_where(entities, "id", entities.c.left_at.is_(None), set_="left_at")
+_revoke = update_where(tokens, "entity_id", tokens.c.revoked_at.is_(None), set_="revoked_at")
+_drop_keys = delete_where(secrets, "owner_id")
 
 
 def get(tx: Tx, organization_id: OrganizationId, named: str) -> Profile:
     """The member with this `@handle` now, or with this id; by id also those who have left."""
     if named.startswith("@"):
         named = directory.find_entity(tx, organization_id, named).id
-    row = tx.one(_get, organization_id=organization_id, entity_id=named)
+    row = tx.one(_get, organization_id=organization_id, id=named)
     if row is None:
         raise NotFound("entity", named)
     return _as_profile(row)
+
+
+def find_profile(tx: Tx, by: Requester, named: str) -> Profile:
+    """The member of the requester's organization with this `@handle` or id."""
+    try:
+        return get(tx, by.home(tx), storable(named))
+    except NotFound as error:
+        # One answer for who is not there and for who is of another organization.
+        raise NotFound("entity", named) from error
 
 
 def find_present(tx: Tx, organization_id: OrganizationId, named: str) -> Entity:
@@ -118,11 +107,11 @@ def leave(tx: Tx, entity_id: EntityId) -> None:
     if roles.role_of(tx, entity_id) is None:
         raise NotFound("entity", entity_id)
     # First, so that nobody adds them to another space meanwhile.
-    tx.run(_leave, entity=entity_id, at=tx.now)
+    tx.run(_leave, id=entity_id, left_at=tx.now)
     for space in directory.spaces_of(tx, entity_id):
         leaving.leave(tx, space.id, entity_id)
-    tx.run(_revoke, entity=entity_id, at=tx.now)
-    tx.run(_drop_keys, owner=entity_id)
+    tx.run(_revoke, entity_id=entity_id, revoked_at=tx.now)
+    tx.run(_drop_keys, owner_id=entity_id)
 
 
 def _as_profile(row: tuple[Any, ...]) -> Profile:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import bindparam, select
-
 from denizen.access import roles
 from denizen.access.audit import OPERATOR, Actor
 from denizen.access.roles import Role
@@ -14,7 +12,7 @@ from denizen.errors import NotAllowed, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.spaces import directory
 from denizen.spaces.directory import Space
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, select_where, storable
 from denizen.storage.schema import agents
 
 
@@ -62,6 +60,10 @@ class Requester:
         if self.organization_id not in (None, organization_id):
             raise NotFound("organization", organization_id)
 
+    def home(self, tx: Tx) -> OrganizationId:
+        """The requester's organization; of this process, that of the one whom it acts as."""
+        return self.organization_id or directory.get_entity(tx, self.entity_id).organization_id
+
     def reaches(self, wanted: Role) -> bool:
         """Whether the requester has the permissions of this role."""
         return self.role is None or roles.reaches(self.role, wanted)
@@ -71,7 +73,7 @@ THIS_PROCESS: Final = Requester(OPERATOR)
 """The program that opened the runtime: it has the database, and may do everything."""
 
 
-_agent = statement(select(agents.c.organization_id, agents.c.status).where(agents.c.id == bindparam("id")))
+_agent = select_where(agents, "organization_id, status", "id")
 
 
 def find_agent(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) -> AgentId:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, select
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
 from denizen.shapes.vocabulary import Role
-from denizen.storage.database import Tx, statement, value
+from denizen.storage.database import Tx, select_where, statement, update_where, value
 from denizen.storage.schema import entities, organizations
 
 PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member", "guest")
@@ -33,12 +33,8 @@ def reaches(role: Role, wanted: Role) -> bool:
     return role in PERSONAL and PERSONAL.index(role) <= PERSONAL.index(wanted)
 
 
-_role = statement(select(entities.c.role).where(entities.c.id == bindparam("entity_id"), entities.c.left_at.is_(None)))
-_set_role = statement(
-    update(entities)
-    .where(entities.c.id == bindparam("entity"), entities.c.kind == "human", entities.c.left_at.is_(None))
-    .values(role=bindparam("new"))
-)
+_role = select_where(entities, "role", "id", entities.c.left_at.is_(None))
+_set_role = update_where(entities, "id", entities.c.kind == "human", entities.c.left_at.is_(None), set_="role")
 _is_owner = (
     entities.c.organization_id == bindparam("organization_id"),
     entities.c.role == "owner",
@@ -50,12 +46,12 @@ _first_owner = statement(select(entities.c.id).where(*_is_owner).order_by(entiti
 _lock_home = statement(
     select(organizations.c.id).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
 )
-_home = statement(select(entities.c.organization_id).where(entities.c.id == bindparam("entity_id")))
+_home = select_where(entities, "organization_id", "id")
 
 
 def role_of(tx: Tx, entity_id: EntityId) -> Role | None:
     """The role of the entity; None if it has left."""
-    return value(tx, _role, entity_id=entity_id)
+    return value(tx, _role, id=entity_id)
 
 
 def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
@@ -64,13 +60,13 @@ def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
         raise InvalidInput(f"People are {', '.join(PERSONAL)}; {role!r} is not for them.")
     if role != "owner":
         keep_an_owner(tx, entity_id)
-    if tx.run(_set_role, entity=entity_id, new=role) == 0:
+    if tx.run(_set_role, id=entity_id, role=role) == 0:
         raise NotFound("person", entity_id)
 
 
 def keep_an_owner(tx: Tx, entity_id: EntityId) -> None:
     """Raises if the organization would have no owner without this one. Holds until the commit: others wait."""
-    home = tx.one(_home, entity_id=entity_id)
+    home = tx.one(_home, id=entity_id)
     if home is None:
         raise NotFound("person", entity_id)
     # Before the reads that decide: owners may change while this waits.
@@ -90,7 +86,7 @@ def count_owners(tx: Tx, organization_id: OrganizationId) -> int:
 
 def first_owner(tx: Tx, organization_id: OrganizationId) -> EntityId:
     """The first of the organization's owners to join."""
-    row = tx.one(_first_owner, organization_id=organization_id)
-    if row is None:
+    owner = value(tx, _first_owner, organization_id=organization_id)
+    if owner is None:
         raise NotFound("owner of the organization", organization_id)
-    return row[0]
+    return owner

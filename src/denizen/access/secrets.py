@@ -20,7 +20,7 @@ from denizen.ids import EntityId, OrganizationId, new_id
 from denizen.inbox import parking
 from denizen.settings.loading import SHARED_SECRETS
 from denizen.spaces import directory
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, select_where, statement, value
 from denizen.storage.schema import secrets
 
 NAME: Final = r"[A-Z][A-Z0-9_]{1,63}"
@@ -70,11 +70,7 @@ _change = statement(
 )
 _add = insert_ignore(secrets)
 _get = statement(select(secrets.c.sealed).where(*_at))
-_list = statement(
-    select(*_shown)
-    .where(secrets.c.organization_id == bindparam("organization"))
-    .order_by(secrets.c.name, secrets.c.owner_id)
-)
+_list = select_where(secrets, _shown, "organization_id", order_by="name, owner_id")
 _delete = statement(delete(secrets).where(*_at))
 
 
@@ -129,9 +125,14 @@ def put(tx: Tx, place: SecretLocation, sealed: str, ending: str) -> Secret:
     return next(each for each in secrets_of(tx, place.organization_id) if _is_at(each, place))
 
 
+def renew(tx: Tx, place: SecretLocation, sealed: str) -> None:
+    """Replace the value of a secret that a service has renewed, such as tokens. Without effect if there is none."""
+    tx.run(_change, **_where(place), new=sealed, end="", now=tx.now)
+
+
 def secrets_of(tx: Tx, organization_id: OrganizationId) -> list[Secret]:
     """Every secret of the organization and of its people, by name; the organization's own first."""
-    return [_secret(*row) for row in tx.all(_list, organization=organization_id)]
+    return [_secret(*row) for row in tx.all(_list, organization_id=organization_id)]
 
 
 def remove(tx: Tx, place: SecretLocation) -> None:
@@ -143,8 +144,8 @@ def remove(tx: Tx, place: SecretLocation) -> None:
 
 def value_at(tx: Tx, vault: Vault, place: SecretLocation) -> str | None:
     """The value of exactly this secret. Raises `SecretUnreadable` if it exists and no key decrypts it."""
-    row = tx.one(_get, **_where(place))
-    return None if row is None else vault.open(row[0], place.purpose)
+    sealed = value(tx, _get, **_where(place))
+    return None if sealed is None else vault.open(sealed, place.purpose)
 
 
 def resolve(

@@ -7,17 +7,15 @@ ended only by those who manage the space, or by the only person in it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select
 
 from denizen.access import audit, people
 from denizen.access.requesters import THIS_PROCESS, Requester, find_space
 from denizen.errors import IdempotencyKeyReused, NotAllowed, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
-from denizen.spaces import directory, leaving, retention
+from denizen.spaces import directory, leaving, organization_settings, retention
 from denizen.spaces.directory import (
     AGENT_RUN_LIMIT,
     DEFAULT_FLOOR,
@@ -30,16 +28,13 @@ from denizen.spaces.directory import (
 )
 from denizen.spaces.handles import check_name
 from denizen.spaces.retention import Retention
-from denizen.storage.database import Tx, statement, storable, value
-from denizen.storage.schema import organizations
-
-_settings = statement(select(organizations.c.settings).where(organizations.c.id == bindparam("id")))
+from denizen.storage.database import Tx, storable
 
 
 def require_space_creator(tx: Tx, by: Requester, organization_id: OrganizationId) -> None:
     """Raises `NotAllowed` unless the requester may create spaces here: `spaces_by` of the organization says who may."""
     by.require_organization(organization_id)
-    by.require(json.loads(value(tx, _settings, id=organization_id) or "{}").get("spaces_by", "member"))
+    by.require(organization_settings.read(tx, organization_id).get("spaces_by", "member"))
 
 
 def create(
@@ -111,7 +106,7 @@ def change(
     space = find_space(tx, by, space_id)
     if space.private and private is False and _has_other_people(tx, by, space.id):
         _require_manager(tx, by, space.id, "make a private space visible to others")
-    directory.change_space(tx, space, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
+    directory.change_space(tx, space.id, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
     return space
 
 

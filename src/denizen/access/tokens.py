@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, or_
 
 from denizen.access.roles import PERSONAL, ROLES, Role, role_of
 from denizen.clock import SECOND, Instant
@@ -17,7 +17,7 @@ from denizen.ids import EntityId, new_id
 from denizen.shapes.vocabulary import TokenKind as Kind
 from denizen.spaces import directory
 from denizen.spaces.handles import MAX_NAME_CHARS, check_name
-from denizen.storage.database import Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import Tx, columns, delete_where, insert_ignore, insert_into, select_where, update_where
 from denizen.storage.schema import tokens
 
 SECRET_BYTES: Final = 32
@@ -78,17 +78,8 @@ def in_process(entity_id: EntityId, now: Instant) -> Token:
     return Token(IN_PROCESS, entity_id, "command line", now, last_used_at=now)
 
 
-_token = (
-    tokens.c.id,
-    tokens.c.entity_id,
-    tokens.c.name,
-    tokens.c.created_at,
-    tokens.c.expires_at,
-    tokens.c.revoked_at,
-    tokens.c.last_used_at,
-    tokens.c.kind,
-    tokens.c.role,
-    tokens.c.speaks_for_others,
+_token = columns(
+    tokens, "id, entity_id, name, created_at, expires_at, revoked_at, last_used_at, kind, role, speaks_for_others"
 )
 _COLUMNS: Final = (
     "id",
@@ -102,46 +93,24 @@ _COLUMNS: Final = (
     "speaks_for_others",
 )
 _add = insert_into(tokens, *_COLUMNS)
-_find = statement(select(*_token).where(tokens.c.digest == bindparam("digest")))
-_get = statement(select(*_token).where(tokens.c.id == bindparam("id")))
-_of_entity = statement(select(*_token).where(tokens.c.entity_id == bindparam("entity_id")).order_by(tokens.c.id))
-_revoke = statement(
-    update(tokens)
-    .where(tokens.c.id == bindparam("token"), tokens.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
+_find = select_where(tokens, _token, "digest")
+_get = select_where(tokens, _token, "id")
+_of_entity = select_where(tokens, _token, "entity_id", order_by="id")
+_revoke = update_where(tokens, "id", tokens.c.revoked_at.is_(None), set_="revoked_at")
+_revoke_below = update_where(
+    tokens, "entity_id", tokens.c.id.like(bindparam("below")), tokens.c.revoked_at.is_(None), set_="revoked_at"
 )
-_revoke_below = statement(
-    update(tokens)
-    .where(
-        tokens.c.entity_id == bindparam("entity"), tokens.c.id.like(bindparam("below")), tokens.c.revoked_at.is_(None)
-    )
-    .values(revoked_at=bindparam("at"))
+_rotate = update_where(
+    tokens, "id", tokens.c.kind == "token", tokens.c.revoked_at.is_(None), set_="digest", last_used_at=None
 )
-_rotate = statement(
-    update(tokens)
-    .where(tokens.c.id == bindparam("token"), tokens.c.kind == "token", tokens.c.revoked_at.is_(None))
-    .values(digest=bindparam("new"), last_used_at=None)
-)
-_renew = statement(
-    update(tokens)
-    .where(tokens.c.id == bindparam("token"), tokens.c.kind == "session", tokens.c.revoked_at.is_(None))
-    .values(expires_at=bindparam("until"))
-)
-_drop_expired = statement(
-    delete(tokens).where(
-        tokens.c.entity_id == bindparam("entity"),
-        tokens.c.kind == bindparam("what"),
-        tokens.c.expires_at <= bindparam("at"),
-    )
-)
+_renew = update_where(tokens, "id", tokens.c.kind == "session", tokens.c.revoked_at.is_(None), set_="expires_at")
+_drop_expired = delete_where(tokens, "entity_id, kind", tokens.c.expires_at <= bindparam("at"))
 _see = insert_ignore(tokens, _COLUMNS)
-_note_use = statement(
-    update(tokens)
-    .where(
-        tokens.c.id == bindparam("token"),
-        or_(tokens.c.last_used_at.is_(None), tokens.c.last_used_at <= bindparam("before")),
-    )
-    .values(last_used_at=bindparam("at"))
+_note_use = update_where(
+    tokens,
+    "id",
+    or_(tokens.c.last_used_at.is_(None), tokens.c.last_used_at <= bindparam("before")),
+    set_="last_used_at",
 )
 
 
@@ -229,7 +198,7 @@ def _row(token: Token, secret: str) -> dict[str, str | int | None]:
 def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
     """Give the token a new secret; the old one, and sessions opened with it, are no longer valid."""
     token, secret = get(tx, token_id), _new_secret("token")
-    if not token.is_good(tx.now) or tx.run(_rotate, token=token_id, new=_digest(secret)) == 0:
+    if not token.is_good(tx.now) or tx.run(_rotate, id=token_id, digest=_digest(secret)) == 0:
         raise InvalidInput("Only a valid access token can get a new secret. Create a new token instead.")
     _end_below(tx, token)
     return replace(token, last_used_at=None), secret
@@ -259,7 +228,7 @@ def open_session(tx: Tx, secret: str) -> tuple[Token, str] | None:
     if found is None or found.role not in PERSONAL:
         return None
     # If two people use the same link, one signs in.
-    if found.kind == "login" and tx.run(_revoke, token=found.id, at=tx.now) == 0:
+    if found.kind == "login" and tx.run(_revoke, id=found.id, revoked_at=tx.now) == 0:
         return None
     end = Instant(tx.now + SESSION_SECONDS * SECOND)
     if found.kind == "token" and found.expires_at is not None:
@@ -274,7 +243,7 @@ def root(token: Token) -> str:
 
 def renew(tx: Tx, token_id: str) -> None:
     """Extend the session to thirty days from now."""
-    tx.run(_renew, token=token_id, until=tx.now + SESSION_SECONDS * SECOND)
+    tx.run(_renew, id=token_id, expires_at=tx.now + SESSION_SECONDS * SECOND)
 
 
 def see(tx: Tx, entity_id: EntityId, secret: str, name: str, expires_at: Instant) -> Token | None:
@@ -284,7 +253,7 @@ def see(tx: Tx, entity_id: EntityId, secret: str, name: str, expires_at: Instant
     """
     digest, kind = _digest(secret), "jwt"
     if tx.one(_find, digest=digest) is None:
-        tx.run(_drop_expired, entity=entity_id, what=kind, at=tx.now)
+        tx.run(_drop_expired, entity_id=entity_id, kind=kind, at=tx.now)
         token = Token(new_id(), entity_id, name[:MAX_NAME_CHARS], tx.now, expires_at, kind=kind)
         tx.run(_see, **_row(token, secret))
     return find(tx, secret, kind)
@@ -319,13 +288,13 @@ def tokens_of(tx: Tx, entity_id: EntityId) -> list[Token]:
 def revoke(tx: Tx, token_id: str) -> None:
     """Revoke the token, and sessions opened with it. Idempotent."""
     token = get(tx, token_id)
-    tx.run(_revoke, token=token_id, at=tx.now)
+    tx.run(_revoke, id=token_id, revoked_at=tx.now)
     _end_below(tx, token)
 
 
 def _end_below(tx: Tx, token: Token) -> None:
     """Revoke login links made with the token, and sessions opened with it or with those."""
-    tx.run(_revoke_below, entity=token.entity_id, below=f"{token.id}.%", at=tx.now)
+    tx.run(_revoke_below, entity_id=token.entity_id, below=f"{token.id}.%", revoked_at=tx.now)
 
 
 def revoke_foreign(tx: Tx, entity_id: EntityId) -> None:
@@ -335,12 +304,12 @@ def revoke_foreign(tx: Tx, entity_id: EntityId) -> None:
     ours = {each.id for each in known if each.kind != "jwt"}
     for each in known:
         if each.kind == "jwt" or root(each) not in ours:
-            tx.run(_revoke, token=each.id, at=tx.now)
+            tx.run(_revoke, id=each.id, revoked_at=tx.now)
 
 
 def note_use(tx: Tx, token_id: str) -> None:
     """Record that the token was used now, unless that was done within the last minute."""
-    tx.run(_note_use, token=token_id, at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
+    tx.run(_note_use, id=token_id, last_used_at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
 
 
 def _digest(secret: str) -> str:

@@ -34,7 +34,7 @@ Keys: TypeAlias = Callable[[bool], Sequence[str]]
 
 _WHAT_TO_SET: Final = (
     f"Give one as {VARIABLE} or, in Python, as Runtime(secret_key=...); `denizen secrets key` makes one. "
-    "Keep it: what is sealed with it opens with nothing else."
+    "Keep it: without it, the secrets cannot be decrypted."
 )
 
 

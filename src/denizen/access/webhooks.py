@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import bindparam, or_, select
 
 from denizen.access import payloads, signatures
 from denizen.access.payloads import Greeting, SentFile, WebhookNotice
@@ -28,7 +28,7 @@ from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FILES
 from denizen.spaces.handles import check_name
-from denizen.storage.database import Database, Tx, insert_into, statement, storable
+from denizen.storage.database import Database, Tx, columns, insert_into, select_where, statement, storable, update_where
 from denizen.storage.schema import agents, webhooks
 
 PREFIX: Final = "dz_hook_"
@@ -79,37 +79,22 @@ class Draft:
         return _purpose(self.id)
 
 
-_webhook = (
-    webhooks.c.id,
-    webhooks.c.agent_id,
-    webhooks.c.name,
-    webhooks.c.scheme,
-    webhooks.c.urgent,
-    webhooks.c.created_at,
-    webhooks.c.revoked_at,
-    webhooks.c.last_used_at,
-)
-_add = insert_into(webhooks, "id", "agent_id", "name", "scheme", "sealed", "urgent", "created_at")
-_living = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), agents.c.status != "dead"))
+_webhook = columns(webhooks, "id, agent_id, name, scheme, urgent, created_at, revoked_at, last_used_at")
+_add = insert_into(webhooks, "id, agent_id, name, scheme, sealed, urgent, created_at")
+_living = select_where(agents, "id", "id", agents.c.status != "dead")
 _find = statement(
     select(*_webhook, webhooks.c.sealed)
     .join(agents, agents.c.id == webhooks.c.agent_id)
     .where(webhooks.c.id == bindparam("id"), webhooks.c.revoked_at.is_(None), agents.c.status != "dead")
 )
-_get = statement(select(*_webhook).where(webhooks.c.id == bindparam("id")))
-_of_agent = statement(select(*_webhook).where(webhooks.c.agent_id == bindparam("agent_id")).order_by(webhooks.c.id))
-_revoke = statement(
-    update(webhooks)
-    .where(webhooks.c.id == bindparam("webhook"), webhooks.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
-)
-_note_use = statement(
-    update(webhooks)
-    .where(
-        webhooks.c.id == bindparam("webhook"),
-        or_(webhooks.c.last_used_at.is_(None), webhooks.c.last_used_at <= bindparam("before")),
-    )
-    .values(last_used_at=bindparam("at"))
+_get = select_where(webhooks, _webhook, "id")
+_of_agent = select_where(webhooks, _webhook, "agent_id", order_by="id")
+_revoke = update_where(webhooks, "id", webhooks.c.revoked_at.is_(None), set_="revoked_at")
+_note_use = update_where(
+    webhooks,
+    "id",
+    or_(webhooks.c.last_used_at.is_(None), webhooks.c.last_used_at <= bindparam("before")),
+    set_="last_used_at",
 )
 
 
@@ -154,7 +139,7 @@ def webhooks_of(tx: Tx, agent_id: AgentId) -> list[Webhook]:
 
 def revoke(tx: Tx, webhook_id: str) -> None:
     """Revoke the webhook: it receives nothing any more. Idempotent."""
-    if tx.run(_revoke, webhook=storable(webhook_id), at=tx.now) == 0:
+    if tx.run(_revoke, id=storable(webhook_id), revoked_at=tx.now) == 0:
         get(tx, webhook_id)
 
 
@@ -200,11 +185,13 @@ def _opened(tx: Tx, vault: Vault, webhook_id: str) -> tuple[Webhook | None, str]
     row = tx.one(_find, id=storable(webhook_id))
     if row is None:
         return None, _DECOY
-    return _of(*row[:8]), vault.open(row[8], _purpose(row[0]))
+    *public, sealed = row
+    webhook = _of(*public)
+    return webhook, vault.open(sealed, _purpose(webhook.id))
 
 
 def _receive(tx: Tx, webhook: Webhook, event_id: str, told: WebhookNotice | Greeting, files: Sequence[FileId]) -> None:
-    tx.run(_note_use, webhook=webhook.id, at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
+    tx.run(_note_use, id=webhook.id, last_used_at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
     if isinstance(told, Greeting):
         return
     payload: dict[str, JsonValue] = {"service": webhook.name, "text": told.text}

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from denizen.ids import SpaceId
-from denizen.memory import items, panels, reminding, rolling
+from denizen.memory import items, panel_summaries, reminding, rolling
 from denizen.memory.items import MemoryItem
 from denizen.memory.policy import Scope
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
-from denizen.panel.background import Ask, Turned, VoiceBackground
+from denizen.panel.background import Ask, PendingTurn, VoiceBackground
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Cached, Choice, panel_text
 from denizen.reflection.stance_store import VOICES
@@ -59,12 +59,12 @@ class Advising:
         if self._remembering is not None and self._remembering.configuration.now().routing.on_compaction:
             self._last.pop(space_id, None)
 
-    async def bring(self, turns: Sequence[Turned]) -> Mapping[str, tuple[MemoryItem, ...]]:
+    async def bring(self, turns: Sequence[PendingTurn]) -> Mapping[str, tuple[MemoryItem, ...]]:
         """Look up long-term memory for each of these panels."""
         found = await asyncio.gather(*(self._found(each) for each in turns))
         return {each.panel_id: memories for each, memories in zip(turns, found, strict=True)}
 
-    async def _found(self, said: Turned) -> tuple[MemoryItem, ...]:
+    async def _found(self, said: PendingTurn) -> tuple[MemoryItem, ...]:
         if self._remembering is None or not (now := self._remembering.configuration.now()).long_term.enabled:
             return ()
         last = self._last.get(said.panel_id)
@@ -78,9 +78,9 @@ class Advising:
             self._last.popitem(last=False)
         return tuple(found)
 
-    async def _retrieve(self, said: Turned, top_k: Mapping[Scope, int]) -> list[MemoryItem]:
+    async def _retrieve(self, said: PendingTurn, top_k: Mapping[Scope, int]) -> list[MemoryItem]:
         assert self._remembering is not None
-        allowed = (await self._db.read(panels.owners, said.panel_id, said.message_id)).owners
+        allowed = (await self._db.read(panel_summaries.owners, said.panel_id, said.message_id)).owners
         if not allowed:
             return []
         wanted = MemoryQuery(said.text[: reminding.QUERY_CHARACTERS], allowed, top_k)
@@ -101,9 +101,13 @@ class Advising:
             return "", 0, {}, False
         panel_id = ask.said.panel_id
         state = rolling.find(tx, panel_id, ask.voice)
-        there = panels.still_there(tx, found, panels.owners(tx, panel_id, ask.said.message_id).owners) if found else []
-        now = panels.unsaid(there, state)
-        text = "\n\n".join(each for each in (panels.summed_up(state), panels.reminded(now)) if each)
+        there = (
+            panel_summaries.still_there(tx, found, panel_summaries.owners(tx, panel_id, ask.said.message_id).owners)
+            if found
+            else []
+        )
+        now = panel_summaries.unsaid(there, state)
+        text = "\n\n".join(each for each in (panel_summaries.summed_up(state), panel_summaries.reminded(now)) if each)
         counts = {scope: sum(each.scope == scope for each in now) for scope in dict.fromkeys(e.scope for e in now)}
         kept = {"memory": {"upto": state.upto, "memories": counts}} if text else {}
         return text, state.upto, kept, bool(text) and (state.outside or any(each.source is not None for each in now))

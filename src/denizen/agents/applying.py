@@ -18,7 +18,16 @@ from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change, FieldChange, difference
-from denizen.agents.documents import AgentDocument, Aim, Document, Intent, PersonDocument, Place, SpaceDocument
+from denizen.agents.documents import (
+    AgentDocument,
+    Aim,
+    BridgeDocument,
+    Document,
+    Intent,
+    PersonDocument,
+    Place,
+    SpaceDocument,
+)
 from denizen.agents.files import Declared
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
@@ -28,7 +37,7 @@ from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.masking import masked
 from denizen.nearest import nearest
-from denizen.plans import agenda, from_outside, goals, notes
+from denizen.plans import admin_changes, agenda, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft
 from denizen.plans.goals import Goal, GoalChange
 from denizen.plans.schedule import Cron, Heartbeat, Once, describe, named_zone
@@ -46,6 +55,10 @@ _one_at_a_time = statement(
 )
 
 
+ApplyBridge = Callable[[Tx, Requester, OrganizationId, BridgeDocument, Mapping[str, SpaceId]], Change]
+"""Makes a bridge as its document says; the spaces that it names are given. Bridges are further out than agents."""
+
+
 class Rehearsed(Exception):
     """Everything was applied, and is rolled back."""
 
@@ -61,6 +74,7 @@ def apply(
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
+    apply_bridge: ApplyBridge | None = None,
 ) -> list[Change]:
     """Apply the documents. Returns the changes in their order; raises `DefinitionsInvalid` with all problems.
 
@@ -70,7 +84,7 @@ def apply(
     by.require("admin")
     by.require_organization(organization_id)
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, by, policy.for_requester(tx, by), organization_id, creator)
+    work = _Work(tx, by, policy.for_requester(tx, by), organization_id, creator, apply_bridge)
     order = list(_FIRST)  # members of spaces come before the spaces, and spaces before their later members
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -102,9 +116,10 @@ def rehearse(
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
+    apply_bridge: ApplyBridge | None = None,
 ) -> NoReturn:
     """Apply, and roll back by raising `Rehearsed` with the changes."""
-    raise Rehearsed(apply(tx, by, policy, organization_id, declared, creator))
+    raise Rehearsed(apply(tx, by, policy, organization_id, declared, creator, apply_bridge))
 
 
 @dataclass(slots=True)
@@ -133,8 +148,10 @@ class _Work:
         policy: DefinitionPolicy,
         organization_id: OrganizationId,
         creator: EntityId | None,
+        apply_bridge: ApplyBridge | None,
     ) -> None:
         self.tx = tx
+        self.apply_bridge = apply_bridge
         self.by = by
         self.policy = policy
         self.organization_id = organization_id
@@ -266,7 +283,7 @@ def _space(work: _Work, declared: Declared) -> None:
         for name, value in wanted.items()
         if value != old.get(name)
     ]
-    directory.change_space(work.tx, space, **wanted)
+    directory.change_space(work.tx, space.id, **wanted)
     for guest in document.members:
         entity = _find_anyone(work, guest.handle)
         change = work.member(space.id, entity.id, guest.attention)
@@ -287,10 +304,23 @@ def _find_anyone(work: _Work, handle: str) -> Entity:
         raise InvalidInput(f"members: nobody has the handle @{handle}.{hint}") from error
 
 
+def _bridge(work: _Work, declared: Declared) -> None:
+    document = declared.document
+    assert isinstance(document, BridgeDocument)
+    if work.apply_bridge is None:
+        raise InvalidInput("There are no bridges here.")
+    made = {each.space: work.space(each.space) for each in document.channels}
+    there = {name: space.id for name, (space, _) in made.items()}
+    change = work.apply_bridge(work.tx, work.by, work.organization_id, document, there)
+    created = [Change("space", name, "created") for name, (_, is_new) in made.items() if is_new]
+    work.made[declared.place] = _Made(change, list(change.fields), spaces=created)
+
+
 _FIRST: Final[Mapping[type[Document], Callable[[_Work, Declared], None]]] = {
     PersonDocument: _person,
     AgentDocument: _agent,
     SpaceDocument: _space,
+    BridgeDocument: _bridge,
 }
 
 
@@ -324,7 +354,7 @@ def _aim(tx: Tx, by: Requester, agent_id: AgentId, aims: Sequence[Aim]) -> list[
         if old is not None and wanted == (old.status, old.priority):
             continue
         change = GoalChange(old.number if old else None, None if old else aim.text, *wanted)
-        new = from_outside.set_goal(tx, by, agent_id, change)
+        new = admin_changes.set_goal(tx, by, agent_id, change)
         fields.append(FieldChange(f"goals.{masked(aim.text)}", _standing(old), _standing(new)))
     return fields
 
@@ -339,7 +369,7 @@ def _note(tx: Tx, by: Requester, agent_id: AgentId, document: AgentDocument) -> 
     fields: list[FieldChange] = []
     for key, text in document.notes.items():
         if there.get(key) != text:
-            from_outside.set_note(tx, by, agent_id, key, text)
+            admin_changes.set_note(tx, by, agent_id, key, text)
             old = privacy.stand_in(1) if f"note:{key}" in hidden else there.get(key)
             fields.append(FieldChange(f"notes.{key}", None if old is None else masked(old), masked(text)))
     return fields
@@ -352,7 +382,7 @@ def _plan(tx: Tx, by: Requester, agent_id: AgentId, document: AgentDocument) -> 
         old = there.get(intent.name)
         if _is_past(tx, intent, document.zone) or (old is not None and _is_as_meant(tx, old, intent, document.zone)):
             continue
-        new = from_outside.set_plan(tx, by, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
+        new = admin_changes.set_plan(tx, by, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
         fields.append(FieldChange(f"plans.{intent.name}", _in_words(old), _in_words(new)))
     return fields
 

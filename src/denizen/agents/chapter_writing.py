@@ -24,7 +24,7 @@ from denizen.cycles.purse import Payer, Purse
 from denizen.errors import StorageError, explained
 from denizen.ids import AgentId
 from denizen.memory import asking
-from denizen.memory.asking import Answered, MemoryUsage, Reserved, Wanted
+from denizen.memory.asking import MemoryUsage, ModelAnswer, RequestReservation, Wanted
 from denizen.memory.documents import Unusable
 from denizen.models.prices import Usage
 from denizen.storage.database import Database, Tx
@@ -111,8 +111,8 @@ class ChapterWriter:
             notes |= chapters.with_receipts(part, answered.written)
         return notes, spent, reserved, ""
 
-    async def _ask(self, part: Sequence[SourceCycle], failures: int, name: str, model: Model) -> Answered[Notes]:
-        async def reserve(need: Usage) -> Reserved:
+    async def _ask(self, part: Sequence[SourceCycle], failures: int, name: str, model: Model) -> ModelAnswer[Notes]:
+        async def reserve(need: Usage) -> RequestReservation:
             return await paying.reserve(self.purse, name, model, need)
 
         numbers = [each.number for each in part]

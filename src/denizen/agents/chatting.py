@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select
 
 from denizen.access.requesters import Requester
 from denizen.agents import managing, registry, resending
 from denizen.agents.messaging import post_message
 from denizen.agents.private_spaces import private_space, private_space_id
-from denizen.agents.resending import Resent
+from denizen.agents.resending import ResentRequest
 from denizen.clock import moment
 from denizen.cycles import budgets, ledger, pausing, records
 from denizen.cycles.ledger import Charge
@@ -28,13 +27,13 @@ from denizen.errors import AlreadySettled, InvalidInput, NotFound
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.events import ABOUT, ALONE, OWN_TOOLS
 from denizen.inbox.statuses import Cause
-from denizen.memory import settled
+from denizen.memory import stored_policies
 from denizen.memory.policy import Policy
 from denizen.models.prices import Usage
 from denizen.shapes.vocabulary import ChatOutcome as Outcome
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft, Message
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, select_where, storable, value
 from denizen.storage.schema import events
 from denizen.tools import calls
 from denizen.tools.calls import Call
@@ -59,7 +58,7 @@ class AwaitedMessage:
     """Whether the agent reflects on its cycles."""
 
 
-_event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
+_event = select_where(events, "state, cycle_id", "number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Question:
     """Changes what is remembered of the conversation."""
     files: Sequence[str] = ()
     """Ids of finished uploads."""
-    resent: Resent | None = None
+    resent: ResentRequest | None = None
     """What a chat client says about earlier requests; None: this is always a new message."""
     request: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """What the program wants of the answer: a part of the agent's event (`OWN_TOOLS`, `CALL_FIRST`, `FORMAT`)."""
@@ -97,7 +96,7 @@ def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -
     else:
         space_id = directory.require_member(tx, SpaceId(storable(question.space)), person.id).id
     if question.policy is not None:
-        settled.settle(tx, space_id, question.policy)
+        stored_policies.settle(tx, space_id, question.policy)
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
     request = {ALONE: True, **question.request}
@@ -144,7 +143,8 @@ def give_results(tx: Tx, by: Requester, results: Sequence[ToolResult]) -> Awaite
     for each in results:
         call = calls.require_visible(tx, storable(each.call_id), by.entity_id)
         row = tx.one(_asked_event, number=each.event, agent_id=call.agent_id)
-        if row is None or row[0] != call.cycle_id or call.space_id is None:
+        cycle_id, message_id, payload = row or (None, None, None)
+        if row is None or cycle_id != call.cycle_id or call.space_id is None:
             raise NotFound("call", each.call_id)
         with suppress(AlreadySettled):
             calls.answer_as(tx, call.id, each.result, by.entity_id)
@@ -152,25 +152,20 @@ def give_results(tx: Tx, by: Requester, results: Sequence[ToolResult]) -> Awaite
         ids = (calls.result_event_id(call.id, late=True), calls.result_event_id(call.id))
         brought = [resending.event_by_id(tx, call.agent_id, id) for id in ids]
         event = next((number for number in brought if number is not None), each.event)
-        about = row[1] or json.loads(row[2] or "{}").get(ABOUT) or ""
+        about = message_id or json.loads(payload or "{}").get(ABOUT) or ""
         awaited = awaited or AwaitedMessage(MessageId(about), call.space_id, call.after_seq, call.agent_id, event)
     if awaited is None:
         raise InvalidInput("messages: there is no result of a tool.")
     return awaited
 
 
-_asked_event = statement(
-    select(events.c.cycle_id, events.c.message_id, events.c.payload).where(
-        events.c.number == bindparam("number"), events.c.agent_id == bindparam("agent_id")
-    )
-)
+_asked_event = select_where(events, "cycle_id, message_id, payload", "number, agent_id")
 
 
 def tools_of_program(tx: Tx, asked: AwaitedMessage) -> frozenset[str]:
     """The names of the tools that the program has sent with its message."""
-    row = None if asked.event is None else tx.one(_asked_event, number=asked.event, agent_id=asked.agent_id)
-    described: list[dict[str, str]] = json.loads(row[2] or "{}").get(OWN_TOOLS, []) if row is not None else []
-    return frozenset(each["name"] for each in described)
+    rows = [] if asked.event is None else tx.all(_asked_event, number=asked.event, agent_id=asked.agent_id)
+    return frozenset(each["name"] for *_, payload in rows for each in json.loads(payload or "{}").get(OWN_TOOLS, []))
 
 
 def find_unanswered(tx: Tx, by: Requester, question: Question) -> AwaitedMessage | None:
@@ -195,8 +190,7 @@ def find_unanswered(tx: Tx, by: Requester, question: Question) -> AwaitedMessage
 
 
 def _state_of(tx: Tx, event: int) -> str | None:
-    row = tx.one(_event, number=event)
-    return None if row is None else row[0]
+    return value(tx, _event, number=event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +221,7 @@ class Answer:
         return self.outcome != "working"
 
 
-_awaited = statement(
-    select(events.c.agent_id, events.c.number)
-    .where(events.c.message_id == bindparam("message_id"), events.c.waits == 1)
-    .order_by(events.c.number)
-)
+_awaited = select_where(events, "agent_id, number", "message_id", events.c.waits == 1, order_by="number")
 
 
 def awaited_of(tx: Tx, asked: AwaitedMessage) -> list[AwaitedMessage]:

@@ -62,7 +62,7 @@ class AgentDefinition(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(default="default", min_length=1)
-    """`provider:name`, the name of a model registered with the runtime, or `default`: whatever the house uses."""
+    """`provider:name`, the name of a model registered with the runtime, or `default`: the default of the server."""
     pays: str = ""
     """Whose key its model is paid with: the `@handle` of a person; empty: the organization's, else the server's."""
     instructions: str = ""
@@ -95,7 +95,7 @@ class AgentDefinition(BaseModel):
     effects: EffectSettings = EffectSettings()
     """What it may do outside the server by itself, and what a person has to approve."""
     private_guard: GuardSettings = GuardSettings()
-    """How it is kept from repeating elsewhere what was said in a private space."""
+    """The guard that keeps it from repeating in other spaces what was said in a private one."""
     profiles: ProfileSettings = ProfileSettings()
     """Which instructions are added to its own, conversation by conversation."""
     reflection: ReflectionSettings = ReflectionSettings()

@@ -31,7 +31,7 @@ class FieldChange:
 class Change:
     """The result for one thing that a file names."""
 
-    kind: Literal["agent", "space", "person"]
+    kind: Literal["agent", "space", "person", "bridge"]
     name: str
     """A handle, or the name of a space."""
     action: Literal["created", "changed", "unchanged"]

@@ -1,4 +1,4 @@
-"""The documents of a definition file: an agent and what it starts with, a space, or a person. Pure.
+"""The documents of a definition file: an agent and what it starts with, a space, a person or a bridge. Pure.
 
 An agent's document has every field of its definition, so that what a definition can say, a file can say.
 """
@@ -70,7 +70,7 @@ class Place(_Document):
     """A space that an agent is in. A text alone is its name."""
 
     name: Name
-    """The space of that name. If there is none, it is made, with the agent and whoever applies the file in it."""
+    """The space of that name. If there is none, it is created with the agent and the person who applies the file."""
     attention: Attention | None = None
     """What of it reaches the agent: `all`, `mentions` or `none`. By default all for one who comes new."""
 
@@ -206,11 +206,37 @@ class PersonDocument(_Document):
     """By which they are known in this organization, and mentioned. By default made from the name."""
 
 
-Document = AgentDocument | SpaceDocument | PersonDocument
-KINDS: Final[Mapping[str, type[AgentDocument] | type[SpaceDocument] | type[PersonDocument]]] = {
+class ChannelDocument(_Document):
+    """A room elsewhere, and the space that it is connected with."""
+
+    room: str = Field(min_length=1, max_length=255)
+    """Its id there; of a mailbox, the folder."""
+    space: Name
+    """The name of the space, which is made if there is none."""
+
+
+class BridgeDocument(_Document):
+    """A bridge to a service elsewhere."""
+
+    kind: Literal["bridge"]
+    name: Name
+    """The name of its member in spaces."""
+    handle: Handle = Field(default_factory=_handle_of_name)
+    """By which it is known in this organization. By default made from the name."""
+    service: str
+    """The kind of bridge: `email`, `matrix` …"""
+    settings: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Its settings, as `bridges.md` tells them for each kind. All of them: what is left out has its default."""
+    channels: tuple[ChannelDocument, ...] = ()
+    """The rooms that are connected. Those that are not named stay."""
+
+
+Document = AgentDocument | SpaceDocument | PersonDocument | BridgeDocument
+KINDS: Final[Mapping[str, type[AgentDocument] | type[SpaceDocument] | type[PersonDocument] | type[BridgeDocument]]] = {
     "agent": AgentDocument,
     "space": SpaceDocument,
     "person": PersonDocument,
+    "bridge": BridgeDocument,
 }
 
 

@@ -24,7 +24,7 @@ from denizen.consciousness.settings import profile_for
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
-from denizen.cycles.cycle import CycleDeps
+from denizen.cycles.deps import CycleDeps
 from denizen.cycles.purse import AgentPayer, Purse, PurseDeps
 from denizen.cycles.reflecting import reflect_on_next
 from denizen.cycles.server_budget import ServerBudget
@@ -114,7 +114,7 @@ class Equipment:
         custom = await self._custom_tools(agent)
         about = definition.effects, definition.instructions
         context = await self._smallest_context(models)
-        faculties = CycleDeps(
+        deps = CycleDeps(
             db=self.db,
             bus=self.bus,
             clock=self.clock,
@@ -146,18 +146,18 @@ class Equipment:
             reflects=agent.reflects,
             store_file=self.store_file,
         )
-        return faculties, budget(definition.window, context, faculties.toolboxes[faculties.profile].tokens)
+        return deps, budget(definition.window, context, deps.toolboxes[deps.profile].tokens)
 
     async def refresh(self) -> None:
         """Load the choices that operators have made since, here or in another process."""
         await self.server_models.refresh(self.db)
 
-    def is_outdated(self, faculties: CycleDeps) -> bool:
+    def is_outdated(self, deps: CycleDeps) -> bool:
         """Whether an operator has chosen another model or address since the agent was equipped, or an MCP server has
         changed its tools."""
-        if faculties.mcp_changes not in (None, self.outside.mcp_changes):
+        if deps.mcp_changes not in (None, self.outside.mcp_changes):
             return True
-        return faculties.models_revision != self.server_models.chosen.revision
+        return deps.models_revision != self.server_models.chosen.revision
 
     async def _smallest_context(self, models: Mapping[str, Model]) -> int | None:
         """The context size that fits all of these models, if known: whichever is called, the request fits."""

@@ -13,6 +13,7 @@ from denizen.clock import Instant, moment
 from denizen.errors import NotFound
 from denizen.ids import CycleId, SpaceId
 from denizen.inbox.statuses import PARKING_CAUSES, SpaceStatus
+from denizen.shapes.vocabulary import ASKED
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx
 from denizen.tools import calls
@@ -68,7 +69,7 @@ def _answer_of_one(tx: Tx, asked: AwaitedMessage) -> Answer:
 
 def _asked_back(tx: Tx, cycle_id: CycleId, space_id: SpaceId) -> bool:
     """Whether the cycle asked the people of the space a question instead of answering."""
-    return any(each.space_id == space_id and each.mode in ("pause", "async") for each in calls.of_cycle(tx, cycle_id))
+    return any(each.space_id == space_id and each.mode in ASKED for each in calls.of_cycle(tx, cycle_id))
 
 
 def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, ca
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from denizen.agents.documents import KINDS, AgentDocument, Document, PersonDocument, Plain, plain
+from denizen.agents.documents import KINDS, AgentDocument, Document, Plain, SpaceDocument, plain
 from denizen.errors import DefinitionsInvalid, InvalidInput
 from denizen.nearest import nearest
 from denizen.tools.skills import Skill, read_folder
@@ -246,8 +246,10 @@ def _twice(found: Sequence[Declared]) -> list[str]:
     problems: list[str] = []
     for each in found:
         document = each.document
-        people = isinstance(document, AgentDocument | PersonDocument)
-        thing = f"the handle {document.handle!r}" if people else f"the space {document.name!r}"
+        if isinstance(document, SpaceDocument):
+            thing = f"the space {document.name!r}"
+        else:
+            thing = f"the handle {document.handle!r}"
         if thing in first:
             problems.append(f"{each.place}: {thing} is defined already at {first[thing]}")
         first.setdefault(thing, each.place)

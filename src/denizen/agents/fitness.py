@@ -7,7 +7,7 @@ found out by the process that is asked, which prepares each agent as it would fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.inbox.statuses import Action, Cause, SpaceStatus
 from denizen.shapes.vocabulary import AGENTS_CHECKED as CHECKED
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, columns, statement
 from denizen.storage.schema import agents, entities, events, memberships
 
 LATE_SECONDS: Final = 600
@@ -79,12 +79,7 @@ class Fitness:
 _condition = (
     agents.c.id,
     entities.c.name,
-    agents.c.status,
-    agents.c.held_by,
-    agents.c.held_until,
-    agents.c.parked_cause,
-    agents.c.parked_detail,
-    agents.c.parked_until,
+    *columns(agents, "status, held_by, held_until, parked_cause, parked_detail, parked_until"),
 )
 _agents_with_names = agents.join(entities, entities.c.id == agents.c.id)
 _all = statement(
@@ -136,11 +131,12 @@ _inboxes = statement(
 
 def of_organization(tx: Tx, organization_id: OrganizationId) -> list[Fitness]:
     """The stored state of its agents, in the order of their handles, up to `CHECKED`."""
-    inboxes = {row[0]: row[1:] for row in tx.all(_inboxes, organization_id=organization_id)}
+    inboxes = {agent_id: inbox for agent_id, *inbox in tx.all(_inboxes, organization_id=organization_id)}
     found: list[Fitness] = []
-    for row in tx.all(_all, organization_id=organization_id):
-        waiting, since, dead = inboxes.get(row[0], (0, None, 0))
-        found.append(Fitness(row[0], row[8], row[1], _unable(row[:8]), int(waiting or 0), since, int(dead or 0)))
+    for *state, handle in tx.all(_all, organization_id=organization_id):
+        agent_id, name, *_ = state
+        waiting, since, dead = inboxes.get(agent_id, (0, None, 0))
+        found.append(Fitness(agent_id, handle, name, _unable(state), int(waiting or 0), since, int(dead or 0)))
     return found
 
 
@@ -170,7 +166,7 @@ def _by_agent(rows: Iterable[tuple[Any, ...]]) -> dict[AgentId, Unable]:
     return {each.agent_id: each for each in found if each is not None}
 
 
-def _unable(row: tuple[Any, ...]) -> Unable | None:
+def _unable(row: Sequence[Any]) -> Unable | None:
     agent_id, name, status, held_by, held_until, parked, detail, until = row
     if status == "dead":
         return Unable(agent_id, name, "deleted")

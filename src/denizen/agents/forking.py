@@ -28,7 +28,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.spaces import directory
-from denizen.storage.database import Statement, Tx, insert_into, long_running, statement
+from denizen.storage.database import Statement, Tx, insert_into, long_running, select_where, statement
 from denizen.storage.schema import (
     cycle_spaces,
     cycles,
@@ -174,9 +174,7 @@ _mind = statement(
     # No cycle and no redaction may end while we copy.
     .with_for_update()
 )
-_ended = statement(
-    select(cycles.c.ended_at).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
-)
+_ended = select_where(cycles, "ended_at", "agent_id, number")
 _mark = literal(1).label("mark")
 _marks = statement(
     union_all(
@@ -226,21 +224,14 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
 
 # Search index
 
-_index = statement(
-    select(
-        recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled, recalls.c.embedder,
-        recalls.c.embedded, recalls.c.worded, recalls.c.terms,
-    ).where(recalls.c.agent_id == bindparam("agent_id"))
-)  # fmt: skip
+_index = select_where(recalls, "passages, forgotten, length, settled, embedder, embedded, worded, terms", "agent_id")
 _counted = statement(
     select(
         func.coalesce(func.max(passages.c.number), 0),
         func.count().filter(passages.c.kind == "forgotten"),
     ).where(passages.c.agent_id == bindparam("agent_id"))
 )
-_add_index = insert_into(
-    recalls, "agent_id", "passages", "forgotten", "length", "settled", "embedder", "embedded", "worded", "terms"
-)
+_add_index = insert_into(recalls, "agent_id, passages, forgotten, length, settled, embedder, embedded, worded, terms")
 _copy_postings = _of_agent(postings, postings.c.block < bindparam("end"), postings.c.block >= bindparam("oldest"))
 _copy_vectors = _of_agent(vectors, vectors.c.embedder == bindparam("name"), vectors.c.first <= bindparam("newest"))
 _copy_words = _of_agent(wordings, wordings.c.embedder == bindparam("name"), wordings.c.number <= bindparam("newest"))

@@ -41,7 +41,7 @@ from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
 from denizen.reflection.stance_store import AGENTS, PastRun, Stance
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement, value, values
+from denizen.storage.database import Tx, select_where, statement, value, values
 from denizen.storage.schema import calls as calls_table
 from denizen.storage.schema import cycles, events, leases, minds, toolsets
 from denizen.storage.schema import log as log_table
@@ -159,11 +159,9 @@ class Inspection:
     """The current self, and what stands before the window."""
 
 
-_lease = statement(select(leases.c.holder, leases.c.until).where(leases.c.agent_id == bindparam("agent_id")))
-_waiting_calls = statement(
-    select(calls_table.c.id)
-    .where(calls_table.c.agent_id == bindparam("agent_id"), calls_table.c.state == "waiting")
-    .order_by(calls_table.c.created_at, calls_table.c.id)
+_lease = select_where(leases, "holder, until", "agent_id")
+_waiting_calls = select_where(
+    calls_table, "id", "agent_id", calls_table.c.state == "waiting", order_by="created_at, id"
 )
 
 
@@ -269,9 +267,7 @@ def readable_record(tx: Tx, record: CycleRecord, reader: Reader) -> tuple[CycleR
     return replace(record, summary=stand_in(count)), count
 
 
-_id_of_number = statement(
-    select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
-)
+_id_of_number = select_where(cycles, "id", "agent_id, number")
 
 
 def readable_passages(tx: Tx, found: Iterable[RecalledPassage], reader: Reader) -> list[RecalledPassage]:
@@ -284,8 +280,8 @@ def _hides_passage(tx: Tx, found: RecalledPassage, reader: Reader) -> bool:
         return False
     if found.kind == "note":
         return any(f"note:{found.text}".startswith(f"{fact}: ") for fact in reader.hidden_facts())
-    row = tx.one(_id_of_number, agent_id=reader.agent_id, number=found.cycle)
-    return reader.hides_space(found.space_id) or (row is not None and reader.hides_cycle(row[0]))
+    cycle_id = value(tx, _id_of_number, agent_id=reader.agent_id, number=found.cycle)
+    return reader.hides_space(found.space_id) or (cycle_id is not None and reader.hides_cycle(cycle_id))
 
 
 def _sum(spent: Iterable[Spending]) -> Sums:
@@ -317,18 +313,11 @@ def _lived(tx: Tx, record: CycleRecord, answers: Answers, reader: Reader) -> Ins
 
 # The window
 
-_mind = statement(
-    select(minds.c.era, minds.c.window_from, minds.c.cycle_count).where(minds.c.agent_id == bindparam("agent_id"))
-)
-_open_cycle = statement(
-    select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None))
-)
-_number = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")))
-_last_request = statement(
-    select(log_table.c.request)
-    .where(log_table.c.agent_id == bindparam("agent_id"), log_table.c.kind == "response")
-    .order_by(log_table.c.seq.desc())
-    .limit(1)
+_mind = select_where(minds, "era, window_from, cycle_count", "agent_id")
+_open_cycle = select_where(cycles, "id", "agent_id", cycles.c.number.is_(None))
+_number = select_where(cycles, "number", "id")
+_last_request = select_where(
+    log_table, "request", "agent_id", log_table.c.kind == "response", order_by="seq desc", limit=1
 )
 _tools = statement(select(func.length(toolsets.c.tools)).where(toolsets.c.digest == bindparam("digest")))
 
@@ -338,8 +327,7 @@ def _window(tx: Tx, agent: Agent, reader: Reader) -> tuple[Window, Era, int]:
     assert row is not None
     number, first, count = row
     era = eras.find(tx, agent.id, number)
-    unended = tx.one(_open_cycle, agent_id=agent.id)
-    open_id = None if unended is None else CycleId(unended[0])
+    open_id: CycleId | None = value(tx, _open_cycle, agent_id=agent.id)
     entries = shown(log.entries(tx, agent.id, first), era.shortened)
     past = [each for each in entries if each.cycle_id != open_id]
     recalled = [each for each in past if each.kind == "recalled"]
@@ -373,8 +361,7 @@ def _number_of(tx: Tx, cycle_id: CycleId) -> int | None:
 def _limits(tx: Tx, agent: Agent) -> tuple[int, int]:
     """How many tokens a request may have, and how many its tools take, as for the last one."""
     allowed = budget(agent.definition.window, None).request
-    row = tx.one(_last_request, agent_id=agent.id)
-    made_of: dict[str, Any] = json.loads(row[0]) if row is not None and row[0] is not None else {}
+    made_of: dict[str, Any] = json.loads(value(tx, _last_request, agent_id=agent.id) or "{}")
     tools = tx.one(_tools, digest=made_of["tools"]) if "tools" in made_of else None
     return min(made_of.get("budget", allowed), allowed), 0 if tools is None else tools[0] // 4
 

@@ -25,7 +25,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FILES
 from denizen.nearest import nearest
 from denizen.spaces import directory
-from denizen.storage.database import Tx, long_running
+from denizen.storage.database import Tx, long_running, storable
 
 
 def find(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) -> Agent:
@@ -189,6 +189,16 @@ def delete(tx: Tx, by: Requester, named: str) -> None:
     registry.delete(tx, agent.id)
     attaching.remove_files_of_agent(tx, agent.id)
     audit.record(tx, agent.entity.organization_id, by.actor, "delete_agent", agent.id)
+
+
+def requeue(tx: Tx, by: Requester, named: str, event_id: str) -> None:
+    """Let a dead event of the agent wait as if it were new. For admins."""
+    delivery.requeue(tx, find_managed_agent(tx, by, named), storable(event_id))
+
+
+def mark_urgent(tx: Tx, by: Requester, named: str, event_id: str) -> None:
+    """Let the agent see a waiting event at its next step. For admins."""
+    delivery.mark_urgent(tx, find_managed_agent(tx, by, named), storable(event_id))
 
 
 def check_may_trigger(by: Requester) -> None:

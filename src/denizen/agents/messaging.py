@@ -19,7 +19,7 @@ from denizen.panel import rounds
 from denizen.spaces import ask_again, directory, posting
 from denizen.spaces.posting import Draft, Posted
 from denizen.storage.database import Tx, storable
-from denizen.tools import calls
+from denizen.tools import calls, spoken_answers
 
 
 def post_message(
@@ -50,7 +50,7 @@ def post_message(
     author_id, where = by.entity_id, SpaceId(storable(space_id))
     replied = None if reply_to is None else MessageId(storable(reply_to))
     posting.prefetch_post(tx, where, author_id, id)
-    question = None if history_from is not None else calls.question_for(tx, where, author_id, what, replied)
+    question = None if history_from is not None else spoken_answers.question_for(tx, where, author_id, what, replied)
     if question is not None and asked not in (None, question.agent_id):
         question = None
     meant = question.agent_id if question is not None else asked
@@ -69,12 +69,13 @@ def post_message(
         files=files,
         via=via,
         history_from=history_from,
+        scope=by.role,
     )
     # After the post, which refuses those who are not in the space: they must not learn which messages it has.
     if replied is not None and not (posting.is_in_space(tx, replied, where) or calls.is_shown_in(tx, replied, where)):
         raise InvalidInput("reply_to: there is no such message in this space.")
     if question is not None:
-        calls.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
+        spoken_answers.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
     if posted.space_kind == "panel":
         rounds.begin_turn_of(tx, where, posted, author_id, what.rendered.mentions)
     return posted

@@ -10,7 +10,7 @@ sends it. A webhook that failed is tried again for about a day.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -22,7 +22,7 @@ from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.inbox.statuses import CAUSES, LEFT_UNANSWERED, Cause, SpaceStatus
 from denizen.panel import unanswered
 from denizen.panel.unanswered import PanelStatus
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, select_where, statement
 from denizen.storage.schema import agents, alerts, entities, panel_alerts, space_statuses, spaces
 
 ALERTING: Final[tuple[Cause, ...]] = tuple(
@@ -131,7 +131,7 @@ _shown = statement(
     .where(space_statuses.c.cause.in_(ALERTING), _living)
     .order_by(space_statuses.c.created_at)
 )
-_panel = statement(select(spaces.c.name, spaces.c.private).where(spaces.c.id == bindparam("space_id")))
+_panel = select_where(spaces, "name, private", "id")
 _admins = statement(
     select(entities.c.id)
     .join(spaces, spaces.c.organization_id == entities.c.organization_id)
@@ -143,11 +143,11 @@ def changes(tx: Tx) -> Changes:
     """The causes that have begun or ended since the rows were written."""
     now: dict[tuple[str, str], tuple[Any, ...]] = {}
     for row in [*tx.all(_parked), *tx.all(_shown)]:
-        now.setdefault((row[0], row[3]), row)
-    known = {(row[0], row[1]) for row in tx.all(_of_agents.known)}
+        now.setdefault(_subject_and_cause(row), row)
+    known = set(tx.all(_of_agents.known))
     begun = [_alert(row, tx.now) for key, row in now.items() if key not in known]
     over = tuple((AgentId(agent), cause) for agent, cause in sorted(known - now.keys()))
-    silent, told = _panel_alerts(tx, unanswered.anywhere(tx)), {(row[0], row[1]) for row in tx.all(_of_panels.known)}
+    silent, told = _panel_alerts(tx, unanswered.anywhere(tx)), set(tx.all(_of_panels.known))
     ended = told - silent.keys()
     if ended:
         asked_again = unanswered.being_answered(tx)
@@ -164,7 +164,7 @@ def panel_troubles(tx: Tx, organization_id: OrganizationId) -> list[str]:
 def _panel_alerts(tx: Tx, silent: Iterable[PanelStatus]) -> dict[tuple[str, str], PanelAlert]:
     found: dict[tuple[str, str], PanelAlert] = {}
     for each in silent:
-        if each.cause in ALERTING and (row := tx.one(_panel, space_id=each.space_id)) is not None:
+        if each.cause in ALERTING and (row := tx.one(_panel, id=each.space_id)) is not None:
             alert = PanelAlert(each.space_id, _public_name(*row), each.cause, each.reason, Instant(tx.now))
             found[each.space_id, each.cause] = alert
     return found
@@ -192,13 +192,19 @@ def has_due(tx: Tx) -> bool:
     return any(tx.one(each.due, now=tx.now) is not None for each in (_of_agents, _of_panels))
 
 
+def _subject_and_cause(row: Sequence[Any]) -> tuple[str, str]:
+    subject, _, _, cause, *_ = row
+    return subject, cause
+
+
 def claim(tx: Tx) -> list[Alert]:
     """Claim the alerts that this instance sends now: no other instance sends them for a while."""
     claimed: list[Alert] = []
     for store in (_of_agents, _of_panels):
         for *row, created_at, tries in tx.all(store.due, now=tx.now):
             pause = min(CLAIM_SECONDS * 2**tries, LONGEST_PAUSE_SECONDS) * SECOND
-            if tx.run(store.claim, subject=row[0], why=row[3], known_tries=tries, later=tx.now + pause):
+            subject, cause = _subject_and_cause(row)
+            if tx.run(store.claim, subject=subject, why=cause, known_tries=tries, later=tx.now + pause):
                 claimed.append((_alert if store is _of_agents else _panel_alert)(tuple(row), created_at))
     return claimed
 

@@ -13,7 +13,7 @@ from denizen.agents import registry
 from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
 from denizen.cycles.purse import AgentPayer, NoRoom, Payer, Purse, PurseDeps
-from denizen.memory.asking import MemoryUsage, Reserved
+from denizen.memory.asking import MemoryUsage, RequestReservation
 from denizen.memory.rolling import ConversationInfo
 from denizen.models.prices import Usage
 from denizen.panel import panels
@@ -27,28 +27,32 @@ class MemoryPurse:
 
     deps: PurseDeps
 
-    async def reserve(self, house: ConversationInfo, name: str, model: Model, need: Usage) -> Reserved:
+    async def reserve(self, place: ConversationInfo, name: str, model: Model, need: Usage) -> RequestReservation:
         """Reserve a call of the model in the budgets, or say why it is refused."""
-        payer = await self.deps.db.read(_payer, house)
+        payer = await self.deps.db.read(_payer, place)
         return await reserve(Purse(self.deps, payer), name, model, need)
 
 
-async def reserve(purse: Purse, name: str, model: Model, need: Usage) -> Reserved:
+async def reserve(purse: Purse, name: str, model: Model, need: Usage) -> RequestReservation:
     """Reserve a call of the model in the budgets of the payer, or say why it is refused."""
     kept = await purse.reserve((name, model), need)
-    return Reserved(refused=kept.text) if isinstance(kept, NoRoom) else Reserved(kept.reserved, held=kept.server)
+    return (
+        RequestReservation(refused=kept.text)
+        if isinstance(kept, NoRoom)
+        else RequestReservation(kept.reserved, held=kept.server)
+    )
 
 
-def _payer(tx: Tx, house: ConversationInfo) -> Payer:
-    if house.kind == "panel":
-        return PanelPayer(panels.get(tx, house.space_id))
-    agent_id = house.agents[0][0]
-    return AgentPayer(agent_id, house.organization_id, registry.get(tx, agent_id).definition.budget, "memory")
+def _payer(tx: Tx, place: ConversationInfo) -> Payer:
+    if place.kind == "panel":
+        return PanelPayer(panels.get(tx, place.space_id))
+    agent_id = place.agents[0][0]
+    return AgentPayer(agent_id, place.organization_id, registry.get(tx, agent_id).definition.budget, "memory")
 
 
-def pay(tx: Tx, house: ConversationInfo, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:
+def pay(tx: Tx, place: ConversationInfo, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:
     """Charge the usage of a conversation's summary to an agent in it, or to the panel, and release its reservation."""
-    charge(tx, _payer(tx, house), spent, reserved)
+    charge(tx, _payer(tx, place), spent, reserved)
 
 
 def charge(tx: Tx, payer: Payer, spent: MemoryUsage | None, reserved: Sequence[str]) -> None:

@@ -9,6 +9,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from denizen.access import audit
+from denizen.access.requesters import Requester
 from denizen.agents.prompt_config import PromptConfig
 from denizen.errors import InvalidInput, SettingsError
 from denizen.ids import OrganizationId
@@ -48,22 +50,36 @@ def get(tx: Tx, organization_id: OrganizationId, config: PromptConfig) -> Preset
 
 
 def change(
-    tx: Tx, organization_id: OrganizationId, document: Mapping[str, JsonValue], config: PromptConfig
+    tx: Tx,
+    by: Requester,
+    organization_id: OrganizationId,
+    document: Mapping[str, JsonValue],
+    config: PromptConfig,
 ) -> PresetsDocument:
     """Stores presets of the organization's own, in the format of a presets file. They apply from the next turn of each
-    conversation on. Raises `InvalidInput` with everything that is wrong in them.
+    conversation on. Raises `InvalidInput` with everything that is wrong in them, and `NotAllowed` unless the
+    requester is an owner.
     """
+    _require_owner(by, organization_id)
     if config.presets() is None:
         raise InvalidInput(_OFF)
     check(document, config)
     organization_presets.store(tx, organization_id, document)
+    audit.record(tx, organization_id, by.actor, "change_presets", sections=[*sorted(document)])
     return get(tx, organization_id, config)
 
 
-def reset(tx: Tx, organization_id: OrganizationId, config: PromptConfig) -> tuple[PresetsDocument, bool]:
-    """Removes the organization's own presets, so that the server's apply. Also returns whether it had some."""
-    had_some = organization_presets.store(tx, organization_id, None)
-    return get(tx, organization_id, config), had_some
+def reset(tx: Tx, by: Requester, organization_id: OrganizationId, config: PromptConfig) -> PresetsDocument:
+    """Removes the organization's own presets, so that the server's apply, and returns those. For owners."""
+    _require_owner(by, organization_id)
+    if organization_presets.store(tx, organization_id, None):
+        audit.record(tx, organization_id, by.actor, "reset_presets")
+    return get(tx, organization_id, config)
+
+
+def _require_owner(by: Requester, organization_id: OrganizationId) -> None:
+    by.require("owner")
+    by.require_organization(organization_id)
 
 
 def check(document: Mapping[str, JsonValue], config: PromptConfig) -> Presets:

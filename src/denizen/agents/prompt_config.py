@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import JsonValue
@@ -16,8 +17,10 @@ from denizen.profiles.organization_presets import OrganizationPresets
 from denizen.profiles.presets import Presets
 from denizen.reflection import configuration
 from denizen.reflection.configuration import Configuration
-from denizen.reflection.sentiment import Classifier
 from denizen.storage.database import Tx
+
+if TYPE_CHECKING:
+    from denizen.reflection.sentiment import Classifier
 
 log_line = structlog.get_logger(__name__)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, select, update
 
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.restrictions import DefinitionPolicy
@@ -31,17 +33,8 @@ from denizen.reflection import records as reflection
 from denizen.shapes.vocabulary import AgentState as Status
 from denizen.spaces import ask_again, directory, floor
 from denizen.spaces.directory import Entity
-from denizen.storage.database import Tx, insert_into, statement, value, values
-from denizen.storage.schema import (
-    agents,
-    cycles,
-    entities,
-    events,
-    memberships,
-    minds,
-    organizations,
-    reflecting,
-)
+from denizen.storage.database import Tx, columns, insert_into, statement, update_where, values
+from denizen.storage.schema import agents, cycles, entities, events, memberships, minds, organizations, reflecting
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls, grants
 
@@ -83,17 +76,9 @@ def define(**fields: Any) -> AgentDefinition:
         raise InvalidInput(f"Invalid agent definition. {problems}.") from error
 
 
-_add = insert_into(agents, "id", "organization_id", "definition", "urgent", "zone", "created_at")
+_add = insert_into(agents, "id, organization_id, definition, urgent, zone, created_at")
 _add_mind = insert_into(minds, "agent_id")
-_agent = (
-    entities.c.id,
-    entities.c.organization_id,
-    entities.c.kind,
-    entities.c.handle,
-    entities.c.name,
-    agents.c.definition,
-    agents.c.version,
-)
+_agent = (*columns(entities, "id, organization_id, kind, handle, name"), agents.c.definition, agents.c.version)
 _get = statement(
     select(*_agent, organizations.c.settings, reflecting.c.cycle)
     .join(agents, agents.c.id == entities.c.id)
@@ -101,16 +86,7 @@ _get = statement(
     .outerjoin(reflecting, reflecting.c.agent_id == agents.c.id)
     .where(agents.c.id == bindparam("id"))
 )
-_edit = statement(
-    update(agents)
-    .where(agents.c.id == bindparam("agent"))
-    .values(
-        definition=bindparam("new"),
-        urgent=bindparam("rule"),
-        zone=bindparam("new_zone"),
-        version=agents.c.version + 1,
-    )
-)
+_edit = update_where(agents, "id", set_="definition, urgent, zone", version=agents.c.version + 1)
 _set_status = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"), agents.c.status != "dead")
@@ -161,7 +137,7 @@ def get(tx: Tx, agent_id: AgentId) -> Agent:
     if row is None:
         raise NotFound("agent", agent_id)
     *entity, definition, version, settings, reflects = row
-    shared = budgets.budget_in(settings)
+    shared = budgets.budget_in(json.loads(settings))
     return Agent(Entity(*entity), AgentDefinition.load(definition), version, shared, reflects is not None)
 
 
@@ -190,7 +166,8 @@ def life(tx: Tx, agent_id: AgentId) -> Life:
     row = tx.one(_life, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    return Life(Instant(row[0]), row[1])
+    created_at, cycles_lived = row
+    return Life(Instant(created_at), cycles_lived)
 
 
 def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentDefinition) -> Agent:
@@ -204,10 +181,10 @@ def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentD
     policy.check_possible(before, definition)
     tx.run(
         _edit,
-        agent=agent_id,
-        new=definition.model_dump_json(exclude_defaults=True),
-        rule=definition.urgent.model_dump_json(exclude_defaults=True),
-        new_zone=definition.zone,
+        id=agent_id,
+        definition=definition.model_dump_json(exclude_defaults=True),
+        urgent=definition.urgent.model_dump_json(exclude_defaults=True),
+        zone=definition.zone,
     )
     if (before.tools, before.mcp) != (definition.tools, definition.mcp):
         grants.revoke_all(tx, agent_id)  # a tool of the same name may now do something else
@@ -380,10 +357,10 @@ class AgentListing:
 def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[AgentListing]:
     """The living agents whose handles come after `after`, in the order of their handles."""
     rows = tx.all(_page, organization_id=organization_id, after=after, limit=limit)
-    return [AgentListing(*_with_status(tx, row[:-1]), Instant(row[-1]) if row[-1] else None) for row in rows]
+    return [AgentListing(*_with_status(tx, row), Instant(ended_at) if ended_at else None) for *row, ended_at in rows]
 
 
-def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:
+def _with_status(tx: Tx, row: Sequence[Any]) -> tuple[Agent, Status]:
     *entity, definition, version, stored, open_cycle, until = row
     agent = Agent(Entity(*entity), AgentDefinition.load(definition), version)
     return agent, _status(tx, stored, open_cycle, until)
@@ -453,8 +430,9 @@ class DueAgent:
 
 def due(tx: Tx) -> list[DueAgent]:
     """The agents that have something to do now: an event that wakes, or a cycle to resume."""
-    rows = {row[0]: row for query in (_with_events, _with_cycles) for row in tx.all(query, now=tx.now)}
-    return [DueAgent(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
+    rows = [*tx.all(_with_events, now=tx.now), *tx.all(_with_cycles, now=tx.now)]
+    leases = {agent_id: (holder, until) for agent_id, holder, until in rows}
+    return [DueAgent(agent_id, holder if until >= tx.now else None) for agent_id, (holder, until) in leases.items()]
 
 
 _LONGEST_BACK_OFF: Final = max(BACK_OFF_SECONDS)
@@ -501,10 +479,3 @@ def tell_unable(tx: Tx, agent_id: AgentId, error: Exception) -> None:
     trouble = classify(error, "" if model == "default" else model)
     statuses.clear(tx, agent_id, [cause for cause in ("failing", *PARKING_CAUSES) if cause != trouble.cause])
     statuses.show_where_someone_waits(tx, agent_id, trouble.cause, retry_at=None, **trouble.detail)
-
-
-_count = statement(select(func.count()).select_from(agents))
-
-
-def count(tx: Tx) -> int:
-    return value(tx, _count) or 0

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput
@@ -21,7 +21,7 @@ from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox import delivery
 from denizen.spaces import ask_again, posting
 from denizen.spaces.posting import Message
-from denizen.storage.database import Tx, statement, value
+from denizen.storage.database import Tx, equal, select_where, statement, value
 from denizen.storage.schema import events, messages
 
 REPEATED_SECONDS: Final = 600
@@ -30,7 +30,7 @@ _SHOWN_ANSWERS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Resent:
+class ResentRequest:
     """What a client's request says about earlier ones."""
 
     is_retry: bool = False
@@ -46,7 +46,7 @@ class Resent:
 Decision = Literal["new", "same", "another"]
 
 
-def decide(resent: Resent, *, is_open: bool, answers: Sequence[str], age_seconds: float) -> Decision:
+def decide(resent: ResentRequest, *, is_open: bool, answers: Sequence[str], age_seconds: float) -> Decision:
     """What a message means whose text the person has sent last, so many seconds ago. Pure.
 
     `is_open`: the agent has not finished with that message. `answers`: what it has said to it, in each of its cycles.
@@ -63,23 +63,16 @@ def decide(resent: Resent, *, is_open: bool, answers: Sequence[str], age_seconds
     return "another" if resent.has_history or recent else "new"
 
 
-_last_by = statement(
-    select(messages.c.id)
-    .where(messages.c.space_id == bindparam("space_id"), messages.c.author_id == bindparam("author_id"))
-    .order_by(messages.c.seq.desc())
-    .limit(1)
-)
+_last_by = select_where(messages, "id", "space_id, author_id", order_by="seq desc", limit=1)
 _event_of_message = statement(
     select(events.c.number).where(
-        events.c.agent_id == bindparam("agent_id"),
-        events.c.message_id == bindparam("message_id"),
+        *equal(events, "agent_id, message_id"),
         events.c.message_id.is_not(None),  # must match the condition of the partial index exactly
     )
 )
 _event_by_id = statement(
     select(events.c.number).where(
-        events.c.agent_id == bindparam("agent_id"),
-        events.c.id == bindparam("id"),
+        *equal(events, "agent_id, id"),
         events.c.message_id.is_(None),  # must match the condition of the partial index exactly
     )
 )
@@ -110,7 +103,7 @@ def find_earlier(
     agent_id: AgentId,
     text: str,
     files: Sequence[str],
-    resent: Resent,
+    resent: ResentRequest,
     request: Mapping[str, JsonValue],
 ) -> Earlier | None:
     """The message that this request means, if it is not a new one. If another answer is wanted, the agent is asked."""

@@ -26,16 +26,17 @@ from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
-from denizen.consciousness.compaction import WITH_A_WRITER, Compacted, Crowded, Unfinished
+from denizen.consciousness.compaction import WITH_A_WRITER, CompactedMind, FullMind, Unfinished
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
 from denizen.cycles.budgets import release_due
-from denizen.cycles.cycle import CycleDeps, think
+from denizen.cycles.cycle import think
+from denizen.cycles.deps import CycleDeps
 from denizen.cycles.ending import undo_cycle
-from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cycle
+from denizen.cycles.opening import OpenedCycle, Stale, Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.recalling import remind
@@ -43,15 +44,15 @@ from denizen.cycles.records import OpenCycle, open_cycle_id
 from denizen.cycles.seeing import Unread
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
+from denizen.files.cleanup import tidy
 from denizen.files.extracting import wait_until_read
-from denizen.files.tidying import tidy
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox import stop_requests
 from denizen.inbox.stop_requests import StopHints
 from denizen.leased_tasks import LeasedTasks, let_go
 from denizen.memory.reminding import Reminder, shown_in
 from denizen.models.pictures import sees
-from denizen.panel import reflection_cursor, taking
+from denizen.panel import reflection_cursor
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
@@ -59,7 +60,7 @@ from denizen.reflection.cursor import Claimant
 from denizen.spaces import sizes
 from denizen.spaces.sizes import DAY
 from denizen.storage.database import Database, Tx
-from denizen.tools import calls, privacy_guard
+from denizen.tools import calls, privacy_guard, running_calls
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
 from denizen.tools.results import Result
@@ -129,6 +130,7 @@ class Residents:
         panel_afterthoughts: Afterthoughts[SpaceId],
         chapters: Afterthoughts[AgentId],
         stop_hints: StopHints,
+        free_leases_of: Callable[[Tx, str], None],
         lock: InstanceLock | None = None,
         read_files: Callable[[], None] = lambda: None,
         remove_expired: Callable[[], None] = lambda: None,
@@ -151,6 +153,7 @@ class Residents:
         self._is_outdated = is_outdated
         self._refresh = refresh
         self._pace = pace
+        self._free_leases_of = free_leases_of
         self._lock = lock
         self._alarm = Alarm(db, clock)
         self._tasks: LeasedTasks[AgentId, _Life] = LeasedTasks(
@@ -286,7 +289,7 @@ class Residents:
         silent = {each for (each, _), noticed in self._ahead.items() if noticed < waited}
         for instance in sorted(found.gone | silent - found.alive - {self._instance}):
             try:
-                await self._db.write(take_over_from, instance)
+                await self._db.write(self._free_leases_of, instance)
             except StorageError as error:
                 log_line.warning("nothing taken over", instance=instance, error=error.code)
                 continue
@@ -299,23 +302,23 @@ class Residents:
         # One sweep at a time: a call that one has taken over and not started yet would look abandoned to another.
         async with self._attending:
             await self._finish_own_calls()
-            if not await self._db.read(calls.unattended, self._instance, self._pace.lease_seconds):
+            if not await self._db.read(running_calls.unattended, self._instance, self._pace.lease_seconds):
                 return
-            for call in await self._db.write(calls.attend, self._instance, self._pace.lease_seconds):
+            for call in await self._db.write(running_calls.attend, self._instance, self._pace.lease_seconds):
                 self._background_calls.start(self._db, call.id, self._again(call))
 
     async def _finish_own_calls(self) -> None:
         """Carry out the calls assigned to this instance, also where the caller was gone before it heard that the call
         was stored, or the database did not get the result."""
         self._background_calls.tell_again(self._db)
-        for call_id, cycle_id in await self._db.read(calls.in_hands_of, self._instance):
+        for call_id, cycle_id in await self._db.read(running_calls.in_hands_of, self._instance):
             if self._background_calls.knows(call_id, cycle_id):
                 continue
             # It may have been started and finished since it was read.
-            if not await self._db.read(calls.is_in_hands_of, call_id, self._instance):
+            if not await self._db.read(running_calls.is_in_hands_of, call_id, self._instance):
                 continue
             begun = self._background_calls.began(call_id)
-            call = await self._db.write(calls.left_undone, call_id, self._instance, begun=begun)
+            call = await self._db.write(running_calls.left_undone, call_id, self._instance, begun=begun)
             if call is not None:
                 self._background_calls.start(self._db, call.id, self._again(call))
 
@@ -323,11 +326,11 @@ class Residents:
         """The result of the call when it is repeated here; unknown if its agent lacks something here."""
         try:
             agent = await self._db.read(registry.get, call.agent_id)
-            faculties, _ = await self._equip(agent)
+            deps, _ = await self._equip(agent)
         except DenizenError as error:
             log_line.warning("call not made again", agent=call.agent_id, tool=call.tool, error=error.code)
             return Result(calls.UNKNOWN_OUTCOME)
-        return await again(call, faculties.toolbox, faculties.store_file)
+        return await again(call, deps.toolbox, deps.store_file)
 
     @property
     def _misconfigured(self) -> set[AgentId]:
@@ -489,8 +492,8 @@ class Residents:
         return None
 
     async def _think_until_idle(self, lease: Lease, life: _Life) -> None:
-        agent, faculties, budget = await self._meet(lease)
-        if not await self._worth_thinking(faculties, lease, _identity(agent), agent.version, life):
+        agent, deps, budget = await self._meet(lease)
+        if not await self._worth_thinking(deps, lease, _identity(agent), agent.version, life):
             return
         mind = self._recent.take(lease, _identity(agent), agent.version, budget, self._clock.now())
         if mind is None:
@@ -501,63 +504,63 @@ class Residents:
         resumed = await self._db.write(resume_cycle, lease)
         if resumed == "later":
             return
-        if resumed is not None and not await self._one(faculties, mind, resumed, life):
+        if resumed is not None and not await self._one(deps, mind, resumed, life):
             return
-        mind = await self._compact(faculties, mind, life)
-        opened: Opened | None = None
+        mind = await self._compact(deps, mind, life)
+        opened: OpenedCycle | None = None
         while opened is not None or not self._tasks.stopping:
             if opened is None:
                 life.woken.clear()
-            if self._is_outdated(faculties):
+            if self._is_outdated(deps):
                 if opened is not None:
                     await self._db.write(undo_cycle, lease, opened.cycle, "opened too early", counts=False, delay=False)
                     opened = None
-                mind, faculties = await self._load(lease)
-                mind = await self._compact(faculties, mind, life)
+                mind, deps = await self._load(lease)
+                mind = await self._compact(deps, mind, life)
             if opened is None:
-                if not await self._worth_thinking(faculties, lease, mind.identity, mind.version, life):
+                if not await self._worth_thinking(deps, lease, mind.identity, mind.version, life):
                     if not life.woken.is_set() and not await self._rest(life):
                         return
                     continue
                 if mind.window.strategy in WITH_A_WRITER and await self._db.read(compaction.is_outdated, mind):
-                    mind = await self._compact(faculties, mind, life, anew=True)
-                waking = await self._waking(mind, faculties)
+                    mind = await self._compact(deps, mind, life, anew=True)
+                waking = await self._waking(mind, deps)
                 if self._tasks.stopping:
                     return
-                found = await self._open(mind, faculties.reminder, waking)
+                found = await self._open(mind, deps.reminder, waking)
                 if found == "stale":
-                    mind, faculties = await self._load(lease)
-                    mind = await self._compact(faculties, mind, life)
+                    mind, deps = await self._load(lease)
+                    mind = await self._compact(deps, mind, life)
                     continue
                 opened = found
             if opened is not None:
                 if opened.era is not None:
                     mind.begin_era(opened.era)
-                faculties.toolboxes[mind.era.profile].archived = True
+                deps.toolboxes[mind.era.profile].archived = True
                 if opened.more:
                     life.woken.set()
-                if not await self._one(faculties, mind, opened.cycle, life):
+                if not await self._one(deps, mind, opened.cycle, life):
                     return
-                mind = await self._compact(faculties, mind, life)
+                mind = await self._compact(deps, mind, life)
                 if mind.tokens > mind.window.target_share * mind.window.max_tokens:
                     self._look_for_chapters(mind)
                 opened = None
             if not life.woken.is_set():
-                rested = await self._rest(life, _ready_waking(mind, faculties))
+                rested = await self._rest(life, _ready_waking(mind, deps))
                 if rested is False:
                     self._recent.keep(mind, self._clock.now())
                     return
-                opened = rested if isinstance(rested, Opened) else None
+                opened = rested if isinstance(rested, OpenedCycle) else None
 
-    async def _waking(self, mind: Mind, faculties: CycleDeps) -> Waking:
-        waking = _plain_waking(mind, faculties)
+    async def _waking(self, mind: Mind, deps: CycleDeps) -> Waking:
+        waking = _plain_waking(mind, deps)
         if mind.window.strategy == "semantic":
-            waking = replace(waking, recalling=await remind(self._db, faculties.embedder, mind))
-        if faculties.reminder is None:
+            waking = replace(waking, recalling=await remind(self._db, deps.embedder, mind))
+        if deps.reminder is None:
             return waking
-        return replace(waking, unreminded=faculties.reminder.not_yet(mind), remembered=shown_in(mind.past))
+        return replace(waking, unreminded=deps.reminder.not_yet(mind), remembered=shown_in(mind.past))
 
-    async def _open(self, mind: Mind, reminder: Reminder | None, waking: Waking) -> Opened | Stale | None:
+    async def _open(self, mind: Mind, reminder: Reminder | None, waking: Waking) -> OpenedCycle | Stale | None:
         """Open the next cycle; where a memory lookup is due, recall memories first."""
         opened = await self._db.write(open_cycle, mind.lease, waking)
         if isinstance(opened, Unread):
@@ -570,20 +573,20 @@ class Residents:
             opened = await self._db.write(open_cycle, mind.lease, reminded)
             assert opened != "remind"
         assert not isinstance(opened, Unread)
-        if reminder is not None and isinstance(opened, Opened):
+        if reminder is not None and isinstance(opened, OpenedCycle):
             reminder.passed(mind, opened.cycle.events)
         return opened
 
-    async def _one(self, faculties: CycleDeps, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
+    async def _one(self, deps: CycleDeps, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
-        if faculties.reminder is not None and cycle.steps > 0:
+        if deps.reminder is not None and cycle.steps > 0:
             # A resumed cycle: its memories are guarded as before.
             remembered = shown_in([*mind.past, *cycle.entries])
             there = spaces_of(cycle.events, cycle.active_space_id)
             caution = await self._db.read(privacy_guard.caution, mind.lease.agent_id, there, remembered)
             cycle = replace(cycle, remembered=remembered, caution=caution)
-        outcome = await think(faculties, mind, cycle, life.woken.is_set)
-        if faculties.reflects and isinstance(outcome, Acted):
+        outcome = await think(deps, mind, cycle, life.woken.is_set)
+        if deps.reflects and isinstance(outcome, Acted):
             self._afterthoughts.hint(mind.lease.agent_id)
         if isinstance(outcome, Failed) and not outcome.undone:
             life.woken.clear()
@@ -591,28 +594,28 @@ class Residents:
         # A paused cycle may have been answered meanwhile: the event that woke it must not be lost.
         return not isinstance(outcome, Paused | Rested)
 
-    async def _compact(self, faculties: CycleDeps, mind: Mind, life: _Life, *, anew: bool = False) -> Mind:
+    async def _compact(self, deps: CycleDeps, mind: Mind, life: _Life, *, anew: bool = False) -> Mind:
         """The mind with room for the next cycle. If compaction takes long, waiting events come first.
 
         With `anew`, it is compacted in any case.
         """
-        tools, profile = faculties.toolboxes[mind.era.profile].tokens, faculties.profile
+        tools, profile = deps.toolboxes[mind.era.profile].tokens, deps.profile
         try:
             while anew or compaction.is_due(mind, tools):
-                work = compaction.compact if faculties.profiling() is None else compact_and_review
-                tools = faculties.toolboxes[profile].tokens
+                work = compaction.compact if deps.profiling() is None else compact_and_review
+                tools = deps.toolboxes[profile].tokens
                 # New summaries of conversations take the place of cycles; new chapters, that of older layers.
                 has_room = mind.window.strategy == "written" and not compaction.is_due(mind, tools)
                 crowded = compaction.crowded(mind, tools, profile, has_room=has_room)
                 done = await self._db.write(work, mind.lease, crowded)
-                _count_compaction(faculties, "unfinished" if done == "unfinished" else "done")
+                _count_compaction(deps, "unfinished" if done == "unfinished" else "done")
                 if done != "unfinished":
                     mind.settle(*done)
                     self._look_for_chapters(mind)
                     full = alerts.window_full(mind.tokens + tools, mind.budget.request)
-                    alerts.give(faculties.bus, mind.lease.agent_id, full)
-                    if mind.window.strategy == "rolling" and faculties.reminder is None:
-                        alerts.give(faculties.bus, mind.lease.agent_id, alerts.NO_SUMMARIES)
+                    alerts.give(deps.bus, mind.lease.agent_id, full)
+                    if mind.window.strategy == "rolling" and deps.reminder is None:
+                        alerts.give(deps.bus, mind.lease.agent_id, alerts.NO_SUMMARIES)
                     break
                 if life.woken.is_set():
                     break
@@ -620,8 +623,8 @@ class Residents:
             raise
         except Exception:  # what does not fit leaves the window unsummarized: the agent must go on
             log_line.exception("compaction failed", agent=mind.lease.agent_id)
-            _count_compaction(faculties, "failed")
-            alerts.give(faculties.bus, mind.lease.agent_id, alerts.COMPACTION_FAILED)
+            _count_compaction(deps, "failed")
+            alerts.give(deps.bus, mind.lease.agent_id, alerts.COMPACTION_FAILED)
             mind, _ = await self._load(mind.lease)
             mind.unsettled = False
         return mind
@@ -631,7 +634,7 @@ class Residents:
         if mind.window.strategy == "written":
             self._chapters.hint(mind.lease.agent_id)
 
-    async def _rest(self, life: _Life, waking: Waking | None = None) -> bool | Opened:
+    async def _rest(self, life: _Life, waking: Waking | None = None) -> bool | OpenedCycle:
         """Stay warm; True when woken, False when it is time to release the lease.
 
         With `waking`, the write that wakes the agent may open its cycle in the same commit, which is then returned.
@@ -653,7 +656,7 @@ class Residents:
             opened = await early
             if life.hints == life.hints_then:
                 life.woken.clear()  # every hint so far was about what the cycle has taken
-            if isinstance(opened, Opened):
+            if isinstance(opened, OpenedCycle):
                 return opened
             life.woken.set()
         if life.leaving:
@@ -661,10 +664,10 @@ class Residents:
         return life.woken.is_set() and not self._tasks.stopping
 
     async def _worth_thinking(
-        self, faculties: CycleDeps, lease: Lease, identity: Identity, version: int, life: _Life
+        self, deps: CycleDeps, lease: Lease, identity: Identity, version: int, life: _Life
     ) -> bool:
         """Whether something is left to think about after triage."""
-        sieve = faculties.sieve
+        sieve = deps.sieve
         return sieve is None or await sift(sieve, self._db, lease, identity, version, life.kept)
 
     async def _meet(self, lease: Lease) -> tuple[Agent, CycleDeps, Budget]:
@@ -673,15 +676,9 @@ class Residents:
         return agent, *await self._equip(agent)
 
     async def _load(self, lease: Lease) -> tuple[Mind, CycleDeps]:
-        agent, faculties, budget = await self._meet(lease)
+        agent, deps, budget = await self._meet(lease)
         mind = await self._db.read(_load_mind, lease, agent, budget)
-        return mind, faculties
-
-
-def take_over_from(tx: Tx, instance: str) -> None:
-    """Free the leases of an instance that is gone; its calls are found by the next instance that looks."""
-    leases.free_all_of(tx, instance)
-    taking.free_all_of(tx, instance)
+        return mind, deps
 
 
 def first_to_try(id: str, instances: list[str]) -> str:
@@ -692,7 +689,7 @@ def first_to_try(id: str, instances: list[str]) -> str:
     return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{id}".encode(), digest_size=8).digest())
 
 
-def compact_and_review(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
+def compact_and_review(tx: Tx, lease: Lease, mind: FullMind) -> CompactedMind | Unfinished:
     """`compaction.compact`, after which profiles are chosen anew."""
     done = compaction.compact(tx, lease, mind)
     if done != "unfinished":
@@ -700,23 +697,23 @@ def compact_and_review(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfin
     return done
 
 
-def _count_compaction(faculties: CycleDeps, outcome: str) -> None:
-    if faculties.telemetry.metrics is not None:
-        faculties.telemetry.metrics.compactions.add(1, outcome)
+def _count_compaction(deps: CycleDeps, outcome: str) -> None:
+    if deps.telemetry.metrics is not None:
+        deps.telemetry.metrics.compactions.add(1, outcome)
 
 
-def _plain_waking(mind: Mind, faculties: CycleDeps) -> Waking:
+def _plain_waking(mind: Mind, deps: CycleDeps) -> Waking:
     """The input of the next cycle, except what has to be searched for."""
     return Waking(
         mind.identity,
         mind.version,
         mind.era,
         mind.budget.inbox,
-        faculties.toolboxes,
+        deps.toolboxes,
         mind.next_seq,
-        profiling=faculties.profiling(),
-        profile=faculties.profile,
-        sees=sees(faculties.model),
+        profiling=deps.profiling(),
+        profile=deps.profile,
+        sees=sees(deps.model),
     )
 
 
@@ -724,11 +721,11 @@ LOOKS_BACK: Final = ("semantic", *WITH_A_WRITER)
 """The strategies with which something is read before a cycle opens."""
 
 
-def _ready_waking(mind: Mind, faculties: CycleDeps) -> Waking | None:
+def _ready_waking(mind: Mind, deps: CycleDeps) -> Waking | None:
     """The input of the next cycle if it does not depend on what will wake the agent, or on when."""
-    if faculties.sieve is not None or faculties.reminder is not None or mind.window.strategy in LOOKS_BACK:
+    if deps.sieve is not None or deps.reminder is not None or mind.window.strategy in LOOKS_BACK:
         return None
-    waking = _plain_waking(mind, faculties)
+    waking = _plain_waking(mind, deps)
     return waking if waking.profiling is None else None
 
 

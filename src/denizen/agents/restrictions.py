@@ -184,6 +184,9 @@ def _going_out(definition: AgentDefinition) -> Iterator[tuple[str, tuple[str, in
         if server.oauth is not None:
             credentials = {"client_secret": server.oauth.client_secret}
             yield f"mcp.{name}", destination(server.oauth.issuer), credentials
+        if server.sign_in is not None and server.url is not None:
+            kept = {"tokens": server.sign_in.tokens, "client_secret": server.sign_in.client_secret or ""}
+            yield f"mcp.{name}", destination(server.url), kept
 
 
 def _written(definition: AgentDefinition) -> list[tuple[tuple[str, str, int], str]]:

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
+from denizen.access.requesters import Requester, find_agent
 from denizen.agents import registry
 from denizen.agents.prompt_config import PromptConfig
-from denizen.errors import InvalidInput
+from denizen.consciousness import privacy
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, SpaceId
 from denizen.profiles.settings import NAME_CHARACTERS
 from denizen.reflection import configuration, records
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.stance_store import AGENTS, Stance
-from denizen.storage.database import Tx
+from denizen.reflection.state import Adjustment
+from denizen.storage.database import Tx, storable
 
 if TYPE_CHECKING:
     from denizen.reflection.thinking import Reflector
@@ -24,10 +27,33 @@ SETTINGS: Final = ("preset", "mode", "reflection")
 """The agent's settings that a conversation can override."""
 
 
+def find(tx: Tx, by: Requester, named: str, space_id: str) -> tuple[AgentId, SpaceId]:
+    """The agent and the conversation, if the agent is in it and the requester may read what it knows of it. For
+    admins.
+    """
+    by.require("admin")
+    agent_id, wanted = find_agent(tx, by, named, also_dead=True), SpaceId(storable(space_id))
+    records.require_there(tx, agent_id, wanted)
+    if by.is_limited and privacy.reader(tx, agent_id, by.entity_id).hides_space(wanted):
+        raise NotFound("conversation", space_id)
+    return agent_id, wanted
+
+
+def set_state(tx: Tx, by: Requester, named: str, space_id: str, wanted: Adjustment) -> Stance:
+    """Set the agent's state of mind in the conversation; values that are not given stay."""
+    return records.set_state(tx, *find(tx, by, named, space_id), wanted, by=by.optional_entity_id)
+
+
+def reset(tx: Tx, by: Requester, named: str, space_id: str) -> Stance:
+    """Clear imprints, counters and the state of mind. The history stays."""
+    return records.reset(tx, *find(tx, by, named, space_id), by=by.optional_entity_id)
+
+
 def set_settings(
-    tx: Tx, agent_id: AgentId, space_id: SpaceId, given: Mapping[str, JsonValue], prompt_config: PromptConfig
+    tx: Tx, by: Requester, named: str, conversation_id: str, given: Mapping[str, JsonValue], prompt_config: PromptConfig
 ) -> Stance:
     """Override the agent's settings in the conversation; without any given, the agent's own apply."""
+    agent_id, space_id = find(tx, by, named, conversation_id)
     agent = registry.get(tx, agent_id)
     kept = {name: value for name, value in given.items() if value not in (None, "", {})}
     reflection = check_settings(kept, agent.definition.reflection)

@@ -6,7 +6,8 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
-from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of
+from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of, requester_of
 from denizen.api.wiring import Wiring
 from denizen.ids import SpaceId
 from denizen.panel import advisor_stances, advisors, estimating, panels
@@ -39,33 +40,56 @@ class Advisors(Subject):
         """The advisors of the panel, in order, also those that are switched off."""
         return await self._runtime.db.read(advisors.list_of, id_of(panel))
 
-    async def add(self, panel: PanelRef, *given: AdvisorLike) -> builtins.list[Advisor]:
-        """Add advisors to the panel; one may be given as its name alone."""
-        return await self._runtime.db.write(advisors.add, id_of(panel), drafted(self._runtime, given))
+    async def add(
+        self, panel: PanelRef, *given: AdvisorLike, by: Requester = THIS_PROCESS, key: str | None = None
+    ) -> builtins.list[Advisor]:
+        """Add advisors to the panel; one may be given as its name alone. Repeated with the same `key`, they are added
+        once.
+        """
+        return await self._runtime.db.write(advisors.add, by, id_of(panel), drafted(self._runtime, given), key=key)
 
-    async def edit(self, panel: PanelRef, advisor: Advisor | str, **changes: Unpack[AdvisorFields]) -> Advisor:
+    async def edit(
+        self,
+        panel: PanelRef,
+        advisor: Advisor | str,
+        *,
+        by: Requester = THIS_PROCESS,
+        **changes: Unpack[AdvisorFields],
+    ) -> Advisor:
         """Change these fields of the advisor. What it said stays."""
         check_reflection(self._runtime, changes.get("reflection"))
-        return await self._runtime.db.write(advisors.edit, id_of(panel), id_of(advisor), changes)
+        return await self._runtime.db.write(advisors.edit, by, id_of(panel), id_of(advisor), changes)
 
-    async def remove(self, panel: PanelRef, advisor: Advisor | str) -> None:
+    async def remove(self, panel: PanelRef, advisor: Advisor | str, *, by: Requester = THIS_PROCESS) -> None:
         """Remove the advisor. What it said stays."""
-        await self._runtime.db.write(advisors.remove, id_of(panel), id_of(advisor))
+        await self._runtime.db.write(advisors.remove, by, id_of(panel), id_of(advisor))
 
-    async def reorder(self, panel: PanelRef, order: Iterable[Advisor | str]) -> builtins.list[Advisor]:
+    async def reorder(
+        self, panel: PanelRef, order: Iterable[Advisor | str], *, by: Requester = THIS_PROCESS
+    ) -> builtins.list[Advisor]:
         """Put the advisors in this order."""
-        return await self._runtime.db.write(advisors.reorder, id_of(panel), [id_of(each) for each in order])
+        return await self._runtime.db.write(advisors.reorder, by, id_of(panel), [id_of(each) for each in order])
 
-    async def set_group_active(self, panel: PanelRef, group: str, active: bool) -> builtins.list[Advisor]:
+    async def set_group_active(
+        self, panel: PanelRef, group: str, active: bool, *, by: Requester = THIS_PROCESS
+    ) -> builtins.list[Advisor]:
         """Switch all advisors of the group on, or off."""
-        return await self._runtime.db.write(advisors.set_group_active, id_of(panel), group, active)
+        return await self._runtime.db.write(advisors.set_group_active, by, id_of(panel), group, active)
 
     async def import_document(
-        self, panel: PanelRef, document: Mapping[str, Any], *, replace: bool = False
+        self,
+        panel: PanelRef,
+        document: Mapping[str, Any],
+        *,
+        replace: bool = False,
+        by: Requester = THIS_PROCESS,
+        key: str | None = None,
     ) -> builtins.list[Advisor]:
-        """Add the advisors of an exported document; with `replace`, instead of those that are there."""
+        """Add the advisors of an exported document; with `replace`, instead of those that are there. `key` as for
+        `add`.
+        """
         check_reflection(self._runtime, *(each.reflection for each in advisors.read(document)))
-        return await self._runtime.db.write(advisors.bring_in, id_of(panel), document, replace=replace)
+        return await self._runtime.db.write(advisors.bring_in, by, id_of(panel), document, replace=replace, key=key)
 
     async def export(self, panel: PanelRef) -> dict[str, Any]:
         """The advisors of the panel as a document that `import_document` reads."""
@@ -93,19 +117,19 @@ class Advisors(Subject):
         mood: Mood | None = None,
         user_skill: Skill | None = None,
         task_complexity: Complexity | None = None,
-        by: EntityRef | None = None,
+        by: EntityRef | Requester = THIS_PROCESS,
     ) -> Stance:
         """Set the state of mind of the advisor. It is told with its next request."""
         given = wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
         return await self._runtime.db.write(
-            advisor_stances.set_state, id_of(panel), id_of(advisor), given, by=optional_id_of(by)
+            advisor_stances.set_state, requester_of(by), id_of(panel), id_of(advisor), given
         )
 
     async def reset_state_of_mind(
-        self, panel: PanelRef, advisor: Advisor | str, *, by: EntityRef | None = None
+        self, panel: PanelRef, advisor: Advisor | str, *, by: EntityRef | Requester = THIS_PROCESS
     ) -> Stance:
         """Reset the state of mind of the advisor and its counters. The history stays."""
-        return await self._runtime.db.write(advisor_stances.reset, id_of(panel), id_of(advisor), by=optional_id_of(by))
+        return await self._runtime.db.write(advisor_stances.reset, requester_of(by), id_of(panel), id_of(advisor))
 
     async def states_of_mind(
         self, panel: PanelRef, advisor: Advisor | str, *, limit: int = 100

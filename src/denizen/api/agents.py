@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -278,13 +279,16 @@ class Agents(Subject):
         Returns what changed, in the order of the documents; a dry run changes nothing. The `creator` joins every new
         space. Raises `NotAllowed` where the requester may not define such agents; people change only their own spaces.
         """
+        from denizen.bridges.applying import apply_bridge
+
         runtime = self._runtime
         home, declared = await runtime.organization_id(organization or by.organization_id), [*definitions]
         await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply
+            make_bridge = partial(apply_bridge, policy=runtime.bridge_policy)
             policy = runtime.definition_policy
-            return await runtime.db.write(do, by, policy, home, declared, optional_id_of(creator))
+            return await runtime.db.write(do, by, policy, home, declared, optional_id_of(creator), make_bridge)
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 

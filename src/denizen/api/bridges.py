@@ -1,4 +1,4 @@
-"""`denizen.bridges`: rooms elsewhere that are connected with spaces, and accounts elsewhere."""
+"""`denizen.bridges`: rooms of other services that are connected with spaces, and accounts there."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from denizen.access import signatures
 from denizen.access.requesters import THIS_PROCESS, Requester
-from denizen.api.subject import OrganizationRef, PersonRef, Subject, id_of
+from denizen.api.subject import OrganizationRef, PersonRef, Subject, id_of, requester_of
 from denizen.bridges import addresses, managing, registry
-from denizen.bridges.addresses import BridgeAddress
+from denizen.bridges.addresses import BridgeAddress, KnownAddress
 from denizen.bridges.matrix.kind import MatrixSettings
 from denizen.bridges.receiving import Origin, Receiver
 from denizen.bridges.registry import Backlog, Bridge, Channel, secret_purpose
@@ -22,7 +22,7 @@ from denizen.bridges.running import opened
 from denizen.bridges.webhook import events
 from denizen.clock import SECOND
 from denizen.errors import BridgeUnusable, InvalidInput, NotFound, SecretUnreadable, SignatureWrong
-from denizen.ids import BridgeId, OrganizationId
+from denizen.ids import BridgeId, ChannelId, OrganizationId
 from denizen.spaces import directory
 from denizen.spaces.directory import Space
 from denizen.spaces.outbox import TO_SEND
@@ -41,6 +41,8 @@ class BridgeReport:
     bridge: Bridge
     channels: tuple[Channel, ...]
     backlog: Backlog
+    conversations: Mapping[ChannelId, int]
+    """How many conversations were read from a channel, where it holds many."""
 
 
 class Bridges(Subject):
@@ -97,11 +99,21 @@ class Bridges(Subject):
         """Connect anew, and send everything that waits or could not be delivered."""
         await self._runtime.db.write(managing.retry, by, id_of(bridge))
 
+    async def pause(self, bridge: BridgeRef, *, by: Requester = THIS_PROCESS) -> None:
+        """Carry nothing until it is resumed. What is said is kept, and sent then."""
+        await self._runtime.db.write(managing.set_paused, by, id_of(bridge), paused=True)
+
+    async def resume(self, bridge: BridgeRef, *, by: Requester = THIS_PROCESS) -> None:
+        """Carry messages again, and send what waits."""
+        await self._runtime.db.write(managing.set_paused, by, id_of(bridge), paused=False)
+
     async def connect(
         self, bridge: BridgeRef, space: Space | str, room: str, *, by: Requester = THIS_PROCESS
     ) -> Channel:
         """Connect a room elsewhere with a space: what is written in one is carried to the other."""
-        return await self._runtime.db.write(managing.connect, by, id_of(bridge), id_of(space), room)
+        runtime = self._runtime
+        where = id_of(bridge), id_of(space), room
+        return await runtime.db.write(managing.connect, by, *where, runtime.bridge_policy)
 
     async def disconnect(self, channel: Channel | str, *, by: Requester = THIS_PROCESS) -> None:
         """Carry nothing between the room and the space any more."""
@@ -111,19 +123,23 @@ class Bridges(Subject):
         """The accounts elsewhere that are linked to this person."""
         return await self._runtime.db.read(addresses.linked_to, id_of(person))
 
+    async def known_addresses(self, bridge: BridgeRef, *, by: Requester = THIS_PROCESS) -> builtins.list[KnownAddress]:
+        """The accounts that have written through the bridge, linked ones first. For admins."""
+        return await self._runtime.db.read(_known_addresses, by, id_of(bridge))
+
     async def send_code(self, bridge: BridgeRef, account: str, person: PersonRef | Requester) -> None:
         """Send a code to an account that has written through the bridge, for a person who says it is theirs."""
         code = await asyncio.to_thread(addresses.new_code, self._runtime.vault, id_of(bridge), account)
-        await self._runtime.db.write(addresses.ask_to_link, _as(person), id_of(bridge), account, code)
+        await self._runtime.db.write(addresses.ask_to_link, requester_of(person), id_of(bridge), account, code)
 
     async def link(self, bridge: BridgeRef, account: str, person: PersonRef | Requester, code: str) -> None:
         """Link the account to the person, who has read the code that was sent there. Raises `InvalidInput`."""
-        if not await self._runtime.db.write(addresses.link, _as(person), id_of(bridge), account, code):
+        if not await self._runtime.db.write(addresses.link, requester_of(person), id_of(bridge), account, code):
             raise InvalidInput("This is not the code that was sent to the account. Check it and try again.")
 
     async def unlink(self, bridge: BridgeRef, account: str, person: PersonRef | Requester) -> None:
         """What the account writes is a guest's again."""
-        await self._runtime.db.write(addresses.unlink, _as(person), id_of(bridge), account)
+        await self._runtime.db.write(addresses.unlink, requester_of(person), id_of(bridge), account)
 
     async def receive(self, bridge_id: str, headers: Mapping[str, str], body: bytes) -> None:
         """Take in what the other side of a webhook bridge sent to `/hooks/bridges/{bridge_id}`, once.
@@ -173,14 +189,14 @@ class Bridges(Subject):
         return bridge, self._runtime.vault.open(bridge.sealed, bridge.purpose)
 
 
-def _as(person: PersonRef | Requester) -> Requester:
-    return person if isinstance(person, Requester) else THIS_PROCESS.acting_as(id_of(person))
-
-
 def _report(tx: Tx, by: Requester, bridge_id: str) -> BridgeReport:
     bridge = managing.find(tx, by, bridge_id)
     shown = tuple(_shown(tx, by, each) for each in registry.channels_of(tx, bridge.id))
-    return BridgeReport(bridge, shown, registry.backlog_of(tx, bridge.id))
+    return BridgeReport(bridge, shown, registry.backlog_of(tx, bridge.id), registry.count_conversations(tx, bridge.id))
+
+
+def _known_addresses(tx: Tx, by: Requester, bridge_id: str) -> list[KnownAddress]:
+    return addresses.known(tx, managing.find(tx, by, bridge_id).id)
 
 
 def _shown(tx: Tx, by: Requester, channel: Channel) -> Channel:

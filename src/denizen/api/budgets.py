@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry
 from denizen.api.subject import AgentRef, OrganizationRef, Subject, id_of
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetRest, BudgetSettings
+from denizen.cycles.organization import set_budget
 from denizen.cycles.spending import Spending, spending_of_agent, spending_of_all
 from denizen.ids import OrganizationId
 
@@ -31,6 +33,7 @@ class Budgets(Subject):
         tokens_per_day: int | None = None,
         dollars: Decimal | float | None = None,
         tokens: int | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> None:
         """Limit what all agents of the organization may use together, by the day and in all. None is no limit.
 
@@ -44,7 +47,7 @@ class Budgets(Subject):
         }
         home, budget = await self._runtime.organization_id(organization), budgets.checked(given)
         await self.check_prices(home, budget)
-        await self._runtime.db.write(budgets.set_organization_budget, home, budget)
+        await self._runtime.db.write(set_budget, by, home, budget)
 
     async def get(self, organization: OrganizationRef | None = None) -> BudgetSettings | None:
         """What all agents of the organization may use together; None: there is no limit."""

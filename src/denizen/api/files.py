@@ -16,7 +16,7 @@ from denizen.api.wiring import Wiring
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
 from denizen.files import attaching, pictures, storing
-from denizen.files.pictures import Broken, ScaledPicture
+from denizen.files.pictures import Broken, DrawnPage, ScaledPicture
 from denizen.files.reading import MOST_BYTES, is_text, text_pages
 from denizen.files.storing import CHUNK_BYTES, UNKNOWN_TYPE, File
 from denizen.ids import EntityId, FileId, OrganizationId
@@ -185,6 +185,14 @@ class Files(Subject):
             return None
         made = await pictures.variant(self._runtime.db, found.content_id, size)
         return None if isinstance(made, Broken) else made
+
+    async def page(self, file: FileRef, number: int) -> DrawnPage | None:
+        """A page of a PDF as a picture; the first one is 1. None if it has no such page, or cannot be shown."""
+        found = await self._runtime.db.read(storing.get, id_of(file))
+        if not found.is_complete or found.media_type != "application/pdf":
+            return None
+        drawn = await pictures.draw_page(self._runtime.db, found.content_id, number)
+        return None if isinstance(drawn, Broken) else drawn
 
     async def used(self, organization: OrganizationRef | None = None) -> int:
         """How many bytes the files of the organization take. The limit is `files.organization_bytes`."""

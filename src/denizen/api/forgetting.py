@@ -7,7 +7,8 @@ from typing import Concatenate, ParamSpec
 
 from denizen.api.wiring import Wiring
 from denizen.forgetting import forgetting
-from denizen.forgetting.forgetting import Receipt, Rehearsed
+from denizen.forgetting.forgetting import Rehearsed
+from denizen.forgetting.receipts import Receipt
 from denizen.storage.database import Tx
 
 P = ParamSpec("P")

@@ -11,15 +11,15 @@ from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import InvalidInput
 from denizen.forgetting import forgetting
-from denizen.forgetting.forgetting import Receipt
-from denizen.memory import access, hygiene, items, rolling, settled, sinks
+from denizen.forgetting.receipts import Receipt
+from denizen.memory import access, hygiene, items, rolling, sinks, stored_policies
 from denizen.memory.history import MemoryVersion
 from denizen.memory.hygiene import Report
 from denizen.memory.items import Correction, MemoryItem
-from denizen.memory.keeping import Rolling
 from denizen.memory.policy import OrganizationMemory, Policy
 from denizen.memory.rolling import ConversationSummary
 from denizen.memory.searching import FoundMemory
+from denizen.memory.summarizing import Rolling
 from denizen.storage.database import storable
 
 
@@ -48,7 +48,7 @@ class Memory(Subject):
 
     async def policy(self, space: SpaceRef) -> Policy:
         """What may be remembered of this conversation, as far as it is set here."""
-        return await self._runtime.db.read(settled.policy_of, id_of(space))
+        return await self._runtime.db.read(stored_policies.policy_of, id_of(space))
 
     async def set_policy(self, space: SpaceRef, policy: Policy, *, by: Requester = THIS_PROCESS) -> Policy:
         """Change what may be remembered of this conversation. What the policy leaves out stays as it was."""
@@ -56,7 +56,9 @@ class Memory(Subject):
 
     async def switches(self, organization: OrganizationRef | None = None) -> OrganizationMemory | None:
         """What the organization has switched off; None where that cannot be read, and then nothing is allowed."""
-        return await self._runtime.db.read(settled.organization_of, await self._runtime.organization_id(organization))
+        return await self._runtime.db.read(
+            stored_policies.organization_of, await self._runtime.organization_id(organization)
+        )
 
     async def change_switches(
         self,

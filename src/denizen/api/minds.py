@@ -6,7 +6,8 @@ operator of this program has the database anyway.
 
 from __future__ import annotations
 
-from denizen.agents import registry
+from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.agents import managing, registry
 from denizen.agents.inspection import Inspection, inspect, readable_event, readable_passages, readable_record
 from denizen.api.subject import AgentRef, PersonRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.consciousness import log, privacy, replay
@@ -55,13 +56,13 @@ class Minds(Subject):
         """The events that failed too often and are not tried any more."""
         return await self._runtime.db.read(delivery.dead, id_of(agent))
 
-    async def requeue(self, agent: AgentRef, event_id: str) -> None:
+    async def requeue(self, agent: AgentRef, event_id: str, *, by: Requester = THIS_PROCESS) -> None:
         """Try a dead event again."""
-        await self._runtime.db.write(delivery.requeue, id_of(agent), event_id)
+        await self._runtime.db.write(managing.requeue, by, id_of(agent), event_id)
 
-    async def mark_urgent(self, agent: AgentRef, event_id: str) -> None:
+    async def mark_urgent(self, agent: AgentRef, event_id: str, *, by: Requester = THIS_PROCESS) -> None:
         """The event moves to the urgent lane."""
-        await self._runtime.db.write(delivery.mark_urgent, id_of(agent), event_id)
+        await self._runtime.db.write(managing.mark_urgent, by, id_of(agent), event_id)
 
     async def cycles(self, agent: AgentRef, *, limit: int = 100, reader: PersonRef | None = None) -> list[CycleRecord]:
         """The agent's last cycles, oldest first."""

@@ -30,7 +30,7 @@ from denizen.tools import addresses
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from denizen.models.probing import Tested
+    from denizen.models.probing import ModelTest
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a server may take to list its models, if a person asks. A missing server is noticed at once."""
@@ -46,7 +46,7 @@ class TestResult:
     name: str
     error: ModelError | None = None
     """Why it cannot be used, and what to do; None: it answered."""
-    tested: Tested | None = None
+    tested: ModelTest | None = None
     abilities: Abilities | None = None
 
     __test__ = False

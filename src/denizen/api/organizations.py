@@ -14,8 +14,8 @@ from denizen.agents import preset_changes, registry
 from denizen.agents.preset_changes import PresetsDocument
 from denizen.api import retention
 from denizen.api.subject import OrganizationRef, Subject
-from denizen.forgetting import forgetting
-from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting import receipts
+from denizen.forgetting.receipts import Receipt
 from denizen.ids import AgentId
 from denizen.portability import importing
 from denizen.portability.imported import Imported
@@ -42,7 +42,7 @@ class Organizations(Subject):
 
     async def receipts(self, *, organization: OrganizationRef | None = None) -> builtins.list[Receipt]:
         """The receipts of forgetting, oldest first: how much was removed from where, not the text."""
-        return await self._runtime.db.read(forgetting.receipts, await self._runtime.organization_id(organization))
+        return await self._runtime.db.read(receipts.receipts, await self._runtime.organization_id(organization))
 
     async def remove_expired(self) -> builtins.list[Receipt]:
         """Remove the messages that were kept as long as they were to be, in all organizations and spaces. Without a
@@ -57,19 +57,24 @@ class Organizations(Subject):
         return await runtime.db.read(preset_changes.get, home, runtime.prompt_config)
 
     async def change_presets(
-        self, document: Mapping[str, JsonValue], *, organization: OrganizationRef | None = None
+        self,
+        document: Mapping[str, JsonValue],
+        *,
+        organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
     ) -> PresetsDocument:
         """Replace the prompt profiles of the server for this organization."""
         runtime = self._runtime
         home = await runtime.organization_id(organization)
-        return await runtime.db.write(preset_changes.change, home, document, runtime.prompt_config)
+        return await runtime.db.write(preset_changes.change, by, home, document, runtime.prompt_config)
 
-    async def reset_presets(self, *, organization: OrganizationRef | None = None) -> PresetsDocument:
+    async def reset_presets(
+        self, *, organization: OrganizationRef | None = None, by: Requester = THIS_PROCESS
+    ) -> PresetsDocument:
         """Remove the organization's own prompt profiles. Returns those that apply now."""
         runtime = self._runtime
         home = await runtime.organization_id(organization)
-        found, _ = await runtime.db.write(preset_changes.reset, home, runtime.prompt_config)
-        return found
+        return await runtime.db.write(preset_changes.reset, by, home, runtime.prompt_config)
 
     async def import_file(
         self,

@@ -5,25 +5,23 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from pydantic import JsonValue
 
-from denizen.access.requesters import Requester
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.advisors import AdvisorLike, check_reflection, drafted
 from denizen.api.files import FileRef, uploaded
 from denizen.api.spaces import Spaces
 from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of
 from denizen.errors import InvalidInput
-from denizen.ids import EntityId, MessageId, OrganizationId
-from denizen.panel import advisors as advisors_of_panels
+from denizen.ids import MessageId, SpaceId
 from denizen.panel import estimating, panels, rounds, transcript
-from denizen.panel.advisors import AdvisorDraft
+from denizen.panel.advisors import create_panel
 from denizen.panel.costs import CostEstimate
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Round
 from denizen.panel.settings import PanelFields
-from denizen.storage.database import Tx
 
 
 class Panels(Subject):
@@ -45,14 +43,21 @@ class Panels(Subject):
         advisors: Iterable[AdvisorLike] = (),
         private: bool = False,
         organization: OrganizationRef | None = None,
+        by: Requester = THIS_PROCESS,
+        id: SpaceId | None = None,
         **settings: Unpack[PanelFields],
     ) -> Panel:
-        """Create a panel with these members and advisors; an advisor may be given as its name alone."""
+        """Create a panel with these members and advisors; an advisor may be given as its name alone.
+
+        The person `by` whom it is created is its owner. Repeated with the same `id`, it is created once.
+        """
         runtime = self._runtime
         check_reflection(runtime, settings.get("reflection"))
         home = await runtime.organization_id(organization)
         joining, drafts = [id_of(each) for each in members], drafted(runtime, advisors)
-        return await runtime.db.write(_create_panel, home, name, joining, drafts, private, {**settings})
+        return await runtime.db.write(
+            create_panel, by, home, name, joining, drafts, private=private, settings=settings, id=id
+        )
 
     async def get(self, panel: PanelRef) -> Panel:
         """The panel as it is now."""
@@ -62,8 +67,15 @@ class Panels(Subject):
         """The panels they are in."""
         return await self._runtime.db.read(panels.panels_of, id_of(who))
 
-    async def edit(self, panel: PanelRef, **settings: Unpack[PanelFields]) -> Panel:
-        """Change these settings of the panel.
+    async def edit(
+        self,
+        panel: PanelRef,
+        *,
+        name: str | None = None,
+        by: Requester = THIS_PROCESS,
+        **settings: Unpack[PanelFields],
+    ) -> Panel:
+        """Change the name of the panel, or these settings.
 
         ```python
         board = await denizen.panels.create("Board", [noor], model="demo")
@@ -72,7 +84,7 @@ class Panels(Subject):
         ```
         """
         check_reflection(self._runtime, settings.get("reflection"))
-        return await self._runtime.db.write(panels.edit, id_of(panel), {**settings})
+        return await self._runtime.db.write(panels.edit, by, id_of(panel), settings, name=name)
 
     async def ask(
         self,
@@ -102,25 +114,3 @@ class Panels(Subject):
     async def transcript(self, panel: PanelRef) -> str:
         """Everything that was said in the panel, in Markdown."""
         return await self._runtime.db.read(transcript.markdown, id_of(panel))
-
-    def check_reflection(self, *given: object) -> None:
-        """Raises `InvalidInput` if a panel or an advisor would reflect with something that is not configured here.
-
-        Only an open runtime knows its profiles and metaprompts: code that writes settings without `create` and `edit`
-        checks here first.
-        """
-        check_reflection(self._runtime, *given)
-
-
-def _create_panel(
-    tx: Tx,
-    home: OrganizationId,
-    name: str,
-    joining: Sequence[EntityId],
-    drafts: Sequence[AdvisorDraft],
-    private: bool,
-    settings: Mapping[str, Any],
-) -> Panel:
-    panel = panels.create(tx, home, name, private=private, settings=settings, members=joining)
-    advisors_of_panels.add(tx, panel.id, drafts)
-    return panel

@@ -10,7 +10,7 @@ from denizen.access.requesters import THIS_PROCESS
 from denizen.api.forgetting import forget
 from denizen.api.subject import EntityRef, OrganizationRef, PersonRef, Subject, id_of, optional_id_of
 from denizen.forgetting import forgetting
-from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting.receipts import Receipt
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.spaces.handles import handle_from

@@ -9,7 +9,7 @@ import builtins
 
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.subject import AgentRef, Subject, id_of
-from denizen.plans import agenda, from_outside, goals, notes
+from denizen.plans import admin_changes, agenda, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft, When
 from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
 from denizen.plans.notes import Note
@@ -37,7 +37,7 @@ class Goals(Subject):
     ) -> Goal:
         """Add a goal; or, with its number, change one."""
         change = GoalChange(number, text, status, priority)
-        return await self._runtime.db.write(from_outside.set_goal, by, id_of(agent), change)
+        return await self._runtime.db.write(admin_changes.set_goal, by, id_of(agent), change)
 
     async def list(self, agent: AgentRef) -> builtins.list[Goal]:
         """The goals of the agent, by number."""
@@ -45,7 +45,7 @@ class Goals(Subject):
 
     async def delete(self, agent: AgentRef, number: int, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the goal of that number."""
-        await self._runtime.db.write(from_outside.delete_goal, by, id_of(agent), number)
+        await self._runtime.db.write(admin_changes.delete_goal, by, id_of(agent), number)
 
 
 class Notes(Subject):
@@ -59,7 +59,7 @@ class Notes(Subject):
 
     async def set(self, agent: AgentRef, key: str, text: str, *, by: Requester = THIS_PROCESS) -> Note:
         """Write the note of that key, over one that is there."""
-        return await self._runtime.db.write(from_outside.set_note, by, id_of(agent), key, text)
+        return await self._runtime.db.write(admin_changes.set_note, by, id_of(agent), key, text)
 
     async def list(self, agent: AgentRef) -> builtins.list[Note]:
         """The notes of the agent."""
@@ -67,7 +67,7 @@ class Notes(Subject):
 
     async def delete(self, agent: AgentRef, key: str, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the note of that key."""
-        await self._runtime.db.write(from_outside.delete_note, by, id_of(agent), key)
+        await self._runtime.db.write(admin_changes.delete_note, by, id_of(agent), key)
 
 
 class Plans(Subject):
@@ -98,7 +98,7 @@ class Plans(Subject):
         A plan of that name that is there is replaced.
         """
         draft = PlanDraft(name, instruction, When(cron, at, after, zone))
-        return await self._runtime.db.write(from_outside.set_plan, by, id_of(agent), draft)
+        return await self._runtime.db.write(admin_changes.set_plan, by, id_of(agent), draft)
 
     async def set_timer(
         self,
@@ -110,7 +110,7 @@ class Plans(Subject):
         by: Requester = THIS_PROCESS,
     ) -> Plan:
         """Wake the agent once, then, with the reason."""
-        return await self._runtime.db.write(from_outside.set_timer, by, id_of(agent), reason, When(at=at, after=after))
+        return await self._runtime.db.write(admin_changes.set_timer, by, id_of(agent), reason, When(at=at, after=after))
 
     async def list(self, agent: AgentRef) -> builtins.list[Plan]:
         """The plans, timers and heartbeat of the agent, the next one first."""
@@ -118,4 +118,4 @@ class Plans(Subject):
 
     async def delete(self, agent: AgentRef, name: str, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the plan of that name, or the timer of that id."""
-        await self._runtime.db.write(from_outside.delete_plan, by, id_of(agent), name)
+        await self._runtime.db.write(admin_changes.delete_plan, by, id_of(agent), name)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry, stance_changes
-from denizen.api.subject import AgentRef, EntityRef, SpaceRef, Subject, id_of, optional_id_of
+from denizen.api.subject import AgentRef, EntityRef, SpaceRef, Subject, id_of, optional_id_of, requester_of
 from denizen.cycles.reflecting import try_metaprompt
-from denizen.reflection import records as reflection
 from denizen.reflection import state
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import AGENTS, PastRun, PastSignal, Stance
@@ -34,11 +34,13 @@ class Reflection(Subject):
         """The same for each of its conversations, the last changed first; at most a hundred."""
         return await self._runtime.db.read(AGENTS.stances_of, id_of(agent))
 
-    async def set_settings(self, agent: AgentRef, space: SpaceRef, settings: Mapping[str, JsonValue]) -> Stance:
+    async def set_settings(
+        self, agent: AgentRef, space: SpaceRef, settings: Mapping[str, JsonValue], *, by: Requester = THIS_PROCESS
+    ) -> Stance:
         """Use these settings in the conversation instead of the agent's: `preset`, `mode`, `reflection`. Empty: the
         agent's."""
         return await self._runtime.db.write(
-            stance_changes.set_settings, id_of(agent), id_of(space), settings, self._runtime.prompt_config
+            stance_changes.set_settings, by, id_of(agent), id_of(space), settings, self._runtime.prompt_config
         )
 
     async def set_state_of_mind(
@@ -49,7 +51,7 @@ class Reflection(Subject):
         mood: Mood | None = None,
         user_skill: Skill | None = None,
         task_complexity: Complexity | None = None,
-        by: EntityRef | None = None,
+        by: EntityRef | Requester = THIS_PROCESS,
     ) -> Stance:
         """Set the agent's state of mind in this conversation. It is told with its next cycle.
 
@@ -60,12 +62,14 @@ class Reflection(Subject):
         """
         wanted = state.wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
         return await self._runtime.db.write(
-            reflection.set_state, id_of(agent), id_of(space), wanted, by=optional_id_of(by)
+            stance_changes.set_state, requester_of(by), id_of(agent), id_of(space), wanted
         )
 
-    async def reset_state_of_mind(self, agent: AgentRef, space: SpaceRef, *, by: EntityRef | None = None) -> Stance:
+    async def reset_state_of_mind(
+        self, agent: AgentRef, space: SpaceRef, *, by: EntityRef | Requester = THIS_PROCESS
+    ) -> Stance:
         """Reset the state of mind and its counters. The history stays."""
-        return await self._runtime.db.write(reflection.reset, id_of(agent), id_of(space), by=optional_id_of(by))
+        return await self._runtime.db.write(stance_changes.reset, requester_of(by), id_of(agent), id_of(space))
 
     async def states_of_mind(self, agent: AgentRef, space: SpaceRef, *, limit: int = 100) -> list[PastRun]:
         """How the state of mind changed, the newest first."""

@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING
 import structlog
 
 from denizen.errors import InvalidInput, NotFound, OutcomeUnknown
-from denizen.forgetting import expiring
-from denizen.forgetting.expiring import AT_ONCE
-from denizen.forgetting.forgetting import Receipt
 from denizen.ids import SpaceId
-from denizen.portability import archiving
 from denizen.spaces import retention
 from denizen.spaces.retention import Retention
 
 if TYPE_CHECKING:
     from denizen.api.wiring import Wiring
+    from denizen.forgetting.receipts import Receipt
 
 log_line = structlog.get_logger(__name__)
 
 
-async def remove_expired(runtime: Wiring, folder: Path | None, *, most: int = AT_ONCE) -> list[Receipt]:
+async def remove_expired(runtime: Wiring, folder: Path | None, *, most: int | None = None) -> list[Receipt]:
     """Remove everything that has expired, in all organizations; archives are written to the folder.
 
     It may be broken off at any time, and run in several processes. A transaction removes `most` messages, so that
@@ -47,8 +44,13 @@ async def remove_expired(runtime: Wiring, folder: Path | None, *, most: int = AT
 
 
 async def _remove(
-    runtime: Wiring, space_id: SpaceId, wanted: Retention, folder: Path | None, most: int
+    runtime: Wiring, space_id: SpaceId, wanted: Retention, folder: Path | None, most: int | None
 ) -> list[Receipt]:
+    # Only now: a server whose spaces keep everything does not need it.
+    from denizen.forgetting import expiring
+    from denizen.portability import archiving
+
+    most = most or expiring.AT_ONCE
     before = wanted.before(runtime.clock.now())
     found: list[Receipt] = []
     while batch := await runtime.db.read(expiring.expired, space_id, before, most=most):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 
-from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of
+from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of, requester_of
 from denizen.panel import rounds, taking
 from denizen.panel.advisors import Advisor
 from denizen.panel.rounds import Part, Round
@@ -31,30 +32,42 @@ class Rounds(Subject):
         """The last rounds of the panel, the oldest first; with `before`, those before that turn."""
         return await self._runtime.db.read(rounds.before, id_of(panel), before, limit=limit)
 
-    async def cancel(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
+    async def cancel(
+        self, asked: Round, advisor: Advisor | str | None = None, *, by: Requester = THIS_PROCESS
+    ) -> Round:
         """Cancel the answer of the advisor; without one, of everyone who has not finished."""
         voice = optional_id_of(advisor)
-        return await self._runtime.db.write(rounds.cancel, asked.panel_id, asked.id, voice)
+        return await self._runtime.db.write(rounds.cancel, by, asked.panel_id, asked.id, voice)
 
-    async def retry(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
+    async def retry(self, asked: Round, advisor: Advisor | str | None = None, *, by: Requester = THIS_PROCESS) -> Round:
         """Ask the advisor again; without one, everyone who failed or was cancelled.
 
         A named advisor that has answered answers again, and its first answer is removed.
         """
         voice = optional_id_of(advisor)
-        return await self._runtime.db.write(rounds.retry, asked.panel_id, asked.id, voice)
+        return await self._runtime.db.write(rounds.retry, by, asked.panel_id, asked.id, voice)
 
-    async def synthesize(self, asked: Round) -> Round:
+    async def synthesize(self, asked: Round, *, by: Requester = THIS_PROCESS) -> Round:
         """Ask for a synthesis of the answers: the part `synthesis` of the round."""
-        return await self._runtime.db.write(rounds.want_synthesis, asked.panel_id, asked.id)
+        return await self._runtime.db.write(rounds.want_synthesis, by, asked.panel_id, asked.id)
 
-    async def crosstalk(self, asked: Round, *, by: EntityRef, times: int = 1) -> Round:
-        """Let the advisors answer each other, so many times. Returns the first round of it."""
-        return await self._runtime.db.write(rounds.begin_crosstalk, asked.panel_id, asked.id, id_of(by), times)
+    async def crosstalk(
+        self, asked: Round, *, by: EntityRef | Requester, times: int = 1, id: str | None = None
+    ) -> Round:
+        """Let the advisors answer each other, so many times. Returns the first round of it. Repeated with the same
+        `id`, it is begun once.
+        """
+        return await self._runtime.db.write(
+            rounds.begin_crosstalk, requester_of(by), asked.panel_id, asked.id, times, id=id
+        )
 
-    async def vote(self, asked: Round, question: str = "", *, by: EntityRef) -> Round:
+    async def vote(
+        self, asked: Round, question: str = "", *, by: EntityRef | Requester, id: str | None = None
+    ) -> Round:
         """Let the advisors vote on the question, or on the subject of the turn; `voting.tally` counts."""
-        return await self._runtime.db.write(rounds.begin_vote, asked.panel_id, asked.id, id_of(by), question)
+        return await self._runtime.db.write(
+            rounds.begin_vote, requester_of(by), asked.panel_id, asked.id, question, id=id
+        )
 
     async def context(self, asked: Round, advisor: Advisor | str, *, part: Part | None = None) -> AdvisorContext:
         """What the advisor was shown when it answered in this round."""

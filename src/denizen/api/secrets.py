@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import builtins
 
-from denizen.access import audit, secrets
-from denizen.access.audit import OPERATOR, Actor
+from denizen.access import secret_changes, secrets
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.access.secrets import Secret, SecretLocation
 from denizen.api.subject import OrganizationRef, PersonRef, Subject, id_of
 from denizen.spaces.directory import Entity
-from denizen.storage.database import Tx
 
 
 class Secrets(Subject):
@@ -30,16 +29,19 @@ class Secrets(Subject):
         *,
         person: PersonRef | None = None,
         organization: OrganizationRef | None = None,
-        by: Actor = OPERATOR,
+        by: Requester = THIS_PROCESS,
     ) -> Secret:
         """Keep a secret of the organization, or a person's own, instead of one of that name."""
         place = await self._place(secrets.check_name(name), person, organization)
         sealed = await asyncio.to_thread(self._runtime.vault.seal, secrets.check_value(value), place.purpose)
-        return await self._runtime.db.write(_put_secret, place, sealed, secrets.hint(value), by)
+        return await self._runtime.db.write(secret_changes.put, by, place, sealed, secrets.hint(value))
 
-    async def list(self, *, organization: OrganizationRef | None = None) -> builtins.list[Secret]:
+    async def list(
+        self, *, organization: OrganizationRef | None = None, by: Requester = THIS_PROCESS
+    ) -> builtins.list[Secret]:
         """The secrets of the organization and of its people, without their values."""
-        return await self._runtime.db.read(secrets.secrets_of, await self._runtime.organization_id(organization))
+        home = await self._runtime.organization_id(organization)
+        return await self._runtime.db.read(secret_changes.visible, by, home)
 
     async def delete(
         self,
@@ -47,28 +49,13 @@ class Secrets(Subject):
         *,
         person: PersonRef | None = None,
         organization: OrganizationRef | None = None,
-        by: Actor = OPERATOR,
+        by: Requester = THIS_PROCESS,
     ) -> None:
         """Delete a secret of the organization, or a person's own. Raises `NotFound` where there is none."""
-        await self._runtime.db.write(_remove_secret, await self._place(name, person, organization), by)
+        await self._runtime.db.write(secret_changes.remove, by, await self._place(name, person, organization))
 
     async def _place(self, name: str, person: PersonRef | None, organization: OrganizationRef | None) -> SecretLocation:
         if isinstance(person, Entity) and organization is None:
             return SecretLocation(person.organization_id, name, person.id)
         home = await self._runtime.organization_id(organization)
         return SecretLocation(home, name, None if person is None else id_of(person))
-
-
-def _put_secret(tx: Tx, place: SecretLocation, sealed: str, hint: str, by: Actor) -> Secret:
-    _record(tx, place, by, "set_key")
-    return secrets.put(tx, place, sealed, hint)
-
-
-def _remove_secret(tx: Tx, place: SecretLocation, by: Actor) -> None:
-    secrets.remove(tx, place)
-    _record(tx, place, by, "delete_key")
-
-
-def _record(tx: Tx, place: SecretLocation, by: Actor, action: str) -> None:
-    whose = "organization" if place.owner_id is None else "own"
-    audit.record(tx, place.organization_id, by, action, place.owner_id, name=place.name, whose=whose)

@@ -14,13 +14,22 @@ from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
 from denizen.api.files import FileRef, uploaded
 from denizen.api.forgetting import forget
-from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
+from denizen.api.subject import (
+    AgentRef,
+    EntityRef,
+    OrganizationRef,
+    SpaceRef,
+    Subject,
+    id_of,
+    optional_id_of,
+    requester_of,
+)
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
-from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting.receipts import Receipt
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.spaces import ask_again as asking
-from denizen.spaces import directory, marking, posting, reading, retention, searching
+from denizen.spaces import directory, posting, reactions_and_pins, reading, retention, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, SpaceKind
 from denizen.spaces.posting import Message, Posted
@@ -166,7 +175,7 @@ class Spaces(Subject):
         assert posted.seq == 1
         ```
         """
-        by = author if isinstance(author, Requester) else THIS_PROCESS.acting_as(id_of(author))
+        by = requester_of(author)
         what = await posting.draft_off_loop(text, with_files=bool(files))
         attached = await uploaded(self._runtime, by, files)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
@@ -213,16 +222,16 @@ class Spaces(Subject):
         assert message.reactions == {"👍": [noor.id]}
         ```
         """
-        act = marking.take_reaction_back if remove else marking.react
+        act = reactions_and_pins.take_reaction_back if remove else reactions_and_pins.react
         return await self._runtime.db.write(act, id_of(message), id_of(by), emoji)
 
     async def pin(self, message: MessageRef, by: EntityRef, *, pinned: bool = True) -> Message:
         """Pin a message for everyone in its space, or unpin it."""
-        return await self._runtime.db.write(marking.pin, id_of(message), id_of(by), pinned=pinned)
+        return await self._runtime.db.write(reactions_and_pins.pin, id_of(message), id_of(by), pinned=pinned)
 
     async def pins(self, space: SpaceRef, by: EntityRef) -> builtins.list[Message]:
         """The pinned messages of the space, oldest first."""
-        return await self._runtime.db.read(marking.pinned_in, id_of(space), id_of(by))
+        return await self._runtime.db.read(reactions_and_pins.pinned_in, id_of(space), id_of(by))
 
     async def delete_message(self, message: MessageRef, *, by: EntityRef) -> Message:
         """Delete the text of a message and keep its place; agents that have read it are told once."""
@@ -292,7 +301,7 @@ class Spaces(Subject):
         assert await denizen.spaces.stop(kitchen, by=noor) == []
         ```
         """
-        asking = THIS_PROCESS.acting_as(id_of(by))
+        asking = requester_of(by)
         return await self._runtime.db.write(messaging.stop_answer, asking, id_of(space), optional_id_of(agent))
 
     async def ask_for_answer(self, space: SpaceRef, agent: AgentRef | Entity, by: EntityRef) -> None:
@@ -300,7 +309,7 @@ class Spaces(Subject):
 
         Raises `InvalidInput` where the agent owes no answer in this space.
         """
-        asking = THIS_PROCESS.acting_as(id_of(by))
+        asking = requester_of(by)
         await self._runtime.db.write(messaging.ask_for_answer, asking, id_of(space), id_of(agent))
 
     async def forget(self, space: SpaceRef, *, by: EntityRef | None = None, dry_run: bool = False) -> Receipt:

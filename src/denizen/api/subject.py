@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents.registry import Agent
 from denizen.api.wiring import Wiring
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
@@ -34,6 +35,11 @@ class Subject:
 def id_of(thing: Any) -> Any:
     """Returns the id of a thing given as itself or as its id."""
     return thing if isinstance(thing, str) else thing.id
+
+
+def requester_of(who: EntityRef | Requester) -> Requester:
+    """Returns the requester of a change that is made in the name of this person, agent or service."""
+    return who if isinstance(who, Requester) else THIS_PROCESS.acting_as(id_of(who))
 
 
 def optional_id_of(thing: Any) -> Any:

@@ -6,12 +6,15 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import structlog
 
+from denizen.access import secrets
+from denizen.access.secrets import SecretLocation
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
 from denizen.agents import gauges, registry
 from denizen.agents.instance_lock import InstanceLock
@@ -41,7 +44,6 @@ from denizen.models.prices import Price
 from denizen.plans.agenda import PLANNED
 from denizen.reflection.configuration import require_classifier
 from denizen.reflection.cursor import Claimant
-from denizen.reflection.sentiment import Classifier
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces import directory
 from denizen.spaces.directory import Organization
@@ -72,15 +74,18 @@ if TYPE_CHECKING:
     from denizen.cycles.stopping import Stop
     from denizen.cycles.triage import Judge
     from denizen.files.extracting import Background
-    from denizen.memory.keeping import Keeper
     from denizen.memory.reminding import Reminder
     from denizen.memory.rolling import ConversationInfo
     from denizen.memory.settings import MemoryOptions
+    from denizen.memory.summarizing import Keeper
     from denizen.models.offered import OfferedModels
     from denizen.panel.asking import PanelDeps
     from denizen.panel.moderator import Moderator
-    from denizen.panel.reflecting import Reflecting
+    from denizen.panel.reflecting import PanelReflection
+    from denizen.reflection.sentiment import Classifier
+    from denizen.tools.eliciting import Eliciting
     from denizen.tools.mcp import McpTrouble
+    from denizen.tools.outbound import Outbound
 
 log_line = structlog.get_logger(__name__)
 
@@ -175,7 +180,7 @@ class Wiring:
         """The metrics and traces of this runtime; by default metrics only."""
         self.prompt_config = PromptConfig(presets, prompts, classifier, self.model_catalog.check_name)
         """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
-        self._outside = Outside(self.clock, self.answer_address)
+        self._outside = Outside(self.clock, self.answer_address, self._make_eliciting, _SignIns(self))
         self.draining = False
         """Whether it was told to stop: clients are sent to other instances, and no cycle is begun here."""
         self._memory = memory
@@ -254,10 +259,10 @@ class Wiring:
         from denizen.agents.advising import Advising, Remembering
         from denizen.cycles.purse import PurseDeps
         from denizen.memory import sinks
-        from denizen.memory.keeping import Keeper, MemoryDeps
         from denizen.memory.reminding import Reminder
         from denizen.memory.settings import Configuration
         from denizen.memory.sinks import DatabaseRetriever
+        from denizen.memory.summarizing import Keeper, MemoryDeps
 
         configuration = Configuration(options.presets, options.switches, self.prompt_config.organizations.document)
         configuration.now()  # Problems with it are reported at the start.
@@ -348,12 +353,12 @@ class Wiring:
         the bus.
         """
         for topic, payload in announcements:
+            if self._shared_bus and topic in (WAKE, PANEL, STOP, TO_SEND):
+                self._bus.publish(topic, {**payload, "by": self.instance})
             if topic == WAKE:
                 if self._residents is not None:
                     for agent_id in woken(payload):
                         self._residents.hint(agent_id)
-                if self._shared_bus:
-                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == PLANNED:
                 # The instance that made the plan waits for it; if it is gone by then, a sweep of another finds it.
                 if self._residents is not None:
@@ -361,21 +366,15 @@ class Wiring:
             elif topic == PANEL:
                 if self._moderator is not None:
                     self._moderator.hint()
-                if self._shared_bus:
-                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == TO_READ:
                 # Lost if no agents run here: a process that runs them looks regularly.
                 self._read_files()
             elif topic == STOP:
                 if (told := hinted(payload)) is not None:
                     self._stop_hints.hint(*told)
-                if self._shared_bus:
-                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == TO_SEND:
                 if self._bridge_runner is not None:
                     self._bridge_runner.hint(str(payload["bridge"]))
-                if self._shared_bus:
-                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -443,6 +442,7 @@ class Wiring:
             read_files=self._read_files,
             remove_expired=self._remove_expired,
             stop_hints=self._stop_hints,
+            free_leases_of=free_leases_of,
         )
         if not self._has_lived:
             # It may have other keys, models and tools than the last process.
@@ -508,6 +508,7 @@ class Wiring:
         pace = self._pace
         deps = BridgeDeps(
             self.db,
+            self._bus,
             self.clock,
             self.vault,
             self._outside.outbound,
@@ -549,12 +550,12 @@ class Wiring:
             self.contexts,
         )
 
-    def reflecting(self) -> Reflecting:
+    def reflecting(self) -> PanelReflection:
         """What the advisors of panels reflect with."""
-        from denizen.panel.reflecting import Reflecting
+        from denizen.panel.reflecting import PanelReflection
 
         prompt_config = self.prompt_config
-        return Reflecting(
+        return PanelReflection(
             self.panel_deps(), prompt_config.configuration, prompt_config.classifier, claimant=self._claimant
         )
 
@@ -682,6 +683,25 @@ class Wiring:
             store_file=self._store_file,
         )
 
+    def _make_eliciting(self) -> Eliciting:
+        from denizen.tools.eliciting import Eliciting
+
+        return Eliciting(self.db, self._bus, self.instance)
+
+    async def load_secret(self, organization_id: OrganizationId, name: str) -> str | None:
+        """The value of a secret of the organization."""
+        return await self.db.read(secrets.value_at, self.vault, SecretLocation(organization_id, name))
+
+    async def renew_secret(self, organization_id: OrganizationId, name: str, value: str) -> None:
+        """Replace the value of a secret that a service has renewed."""
+        place = SecretLocation(organization_id, name)
+        sealed = await asyncio.to_thread(self.vault.seal, secrets.check_value(value), place.purpose)
+        await self.db.write(secrets.renew, place, sealed)
+
+    async def outbound(self) -> Outbound:
+        """HTTP to public hosts, and to those that are allowed by name."""
+        return await self._outside.outbound()
+
     async def _store_file(self, agent_id: AgentId, file: ToolFile, file_id: FileId) -> File:
         from denizen.api.files import Files
 
@@ -743,8 +763,42 @@ def _retry_all(tx: Tx) -> None:
     bridge_registry.probe(tx)
 
 
+def free_leases_of(tx: Tx, instance: str) -> None:
+    """Free all that an instance held that is gone; its calls are found by the next instance that looks."""
+    from denizen.consciousness import lease
+    from denizen.panel import taking
+
+    lease.free_all_of(tx, instance)
+    taking.free_all_of(tx, instance)
+    bridge_registry.free_all_of(tx, instance)
+
+
 def _only_organization(tx: Tx) -> OrganizationId:
     found = directory.list_organizations(tx)
     if len(found) > 1:
         raise InvalidInput("There are several organizations. Name one with `organization=`.")
     return found[0].id if found else directory.create_organization(tx, "Home").id
+
+
+@dataclass(frozen=True)
+class _SignIns:
+    """The sign-ins to MCP servers, in the secrets of organizations."""
+
+    wiring: Wiring
+
+    def of(self, organization_id: str) -> _SecretsOf:
+        return _SecretsOf(self.wiring, OrganizationId(organization_id))
+
+
+@dataclass(frozen=True)
+class _SecretsOf:
+    """The secrets of an organization."""
+
+    wiring: Wiring
+    organization_id: OrganizationId
+
+    async def load(self, name: str) -> str | None:
+        return await self.wiring.load_secret(self.organization_id, name)
+
+    async def save(self, name: str, value: str) -> None:
+        await self.wiring.renew_secret(self.organization_id, name, value)

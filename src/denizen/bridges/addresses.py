@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets as randomness
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from denizen.access import audit
 from denizen.access.requesters import Requester
@@ -29,7 +30,6 @@ from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Tx, insert_into, statement, storable, value
 from denizen.storage.schema import addresses, entities, outbox
 
-ACCOUNT_CHARACTERS: Final = 255
 CODE_DIGITS: Final = 12
 CODE_SECONDS: Final = 900
 CODE_TRIES: Final = 5
@@ -57,8 +57,14 @@ _address = (
 )
 _at = (addresses.c.bridge_id == bindparam("bridge"), addresses.c.account == bindparam("named"))
 _get = statement(select(*_address).where(*_at))
+_guest, _person = entities.alias("guest"), entities.alias("person")
 _of_bridge = statement(
-    select(*_address).where(addresses.c.bridge_id == bindparam("bridge")).order_by(addresses.c.account)
+    select(*_address, _guest.c.name, _person.c.name)
+    .join(_guest, _guest.c.id == addresses.c.guest_id)
+    .outerjoin(_person, _person.c.id == addresses.c.person_id)
+    .where(addresses.c.bridge_id == bindparam("bridge"))
+    .order_by(addresses.c.person_id.is_(None), addresses.c.account)
+    .limit(500)
 )
 _of_person = statement(
     select(*_address)
@@ -71,7 +77,14 @@ _taken = statement(
         entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
     )
 )
-_has_left = statement(select(entities.c.left_at).where(entities.c.id == bindparam("id")))
+_with_handle = (
+    select(addresses.c.account, entities.c.handle)
+    .join(entities, entities.c.id == func.coalesce(addresses.c.person_id, addresses.c.guest_id))
+    .where(addresses.c.bridge_id == bindparam("bridge"))
+    .order_by(addresses.c.created_at.desc())
+)
+_handle_of = statement(_with_handle.where(addresses.c.account == bindparam("named")))
+_account_of = statement(_with_handle.where(entities.c.handle == bindparam("handle")).limit(1))
 
 
 def find(tx: Tx, bridge_id: BridgeId, account: str) -> BridgeAddress | None:
@@ -80,13 +93,36 @@ def find(tx: Tx, bridge_id: BridgeId, account: str) -> BridgeAddress | None:
     return None if row is None else BridgeAddress(*row)
 
 
-def addresses_of(tx: Tx, bridge_id: BridgeId) -> list[BridgeAddress]:
-    return [BridgeAddress(*row) for row in tx.all(_of_bridge, bridge=bridge_id)]
+@dataclass(frozen=True, slots=True)
+class KnownAddress:
+    """An account elsewhere with the names of its guest, and of the person it is linked to."""
+
+    address: BridgeAddress
+    name: str
+    person: str | None
+
+
+def known(tx: Tx, bridge_id: BridgeId) -> list[KnownAddress]:
+    """The accounts that have written through the bridge, linked ones first; at most 500."""
+    rows = tx.all(_of_bridge, bridge=bridge_id)
+    return [KnownAddress(BridgeAddress(*row[:-2]), name, person) for row in rows for name, person in [row[-2:]]]
 
 
 def linked_to(tx: Tx, person_id: EntityId) -> list[BridgeAddress]:
     """The accounts that were linked to this person."""
     return [BridgeAddress(*row) for row in tx.all(_of_person, person_id=person_id)]
+
+
+def handles_of(tx: Tx, bridge_id: BridgeId, accounts: Collection[str]) -> dict[str, str]:
+    """The handles of whoever writes with these accounts, by account: the linked person's, otherwise the guest's."""
+    rows = [tx.one(_handle_of, bridge=bridge_id, named=storable(each)) for each in accounts]
+    return {account: handle for account, handle in filter(None, rows) if handle is not None}
+
+
+def accounts_of(tx: Tx, bridge_id: BridgeId, handles: Collection[str]) -> dict[str, str]:
+    """The accounts that people with these handles write with, by handle."""
+    rows = [tx.one(_account_of, bridge=bridge_id, handle=each) for each in handles]
+    return {handle: account for account, handle in filter(None, rows)}
 
 
 def is_theirs(address: BridgeAddress, entity_id: EntityId) -> bool:
@@ -124,7 +160,7 @@ def author(tx: Tx, address: BridgeAddress, writer: Writer, space_id: SpaceId) ->
     person = address.person_id
     if person is None or not writer.verified or not directory.is_member(tx, space_id, person):
         return address.guest_id
-    return person if value(tx, _has_left, id=person) is None else address.guest_id
+    return address.guest_id if directory.has_left(tx, person) else person
 
 
 def displayable(name: str) -> str:

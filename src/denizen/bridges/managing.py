@@ -28,7 +28,7 @@ from denizen.spaces import directory, leaving, posting
 from denizen.spaces.handles import check_name, handle_from
 from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import addresses, bridges, carried, channels, outbox, spaces
+from denizen.storage.schema import addresses, bridges, carried, channels, drafts, outbox, spaces
 
 ROOM_CHARACTERS: Final = 255
 
@@ -41,6 +41,7 @@ _add_channel = insert_into(channels, "id", "bridge_id", "space_id", "room", "cre
 _mark_bridged = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(bridged=1))
 _drop_outbox = statement(delete(outbox).where(outbox.c.channel_id == bindparam("channel")))
 _drop_carried = statement(delete(carried).where(carried.c.channel_id == bindparam("channel")))
+_drop_drafts = statement(delete(drafts).where(drafts.c.channel_id == bindparam("channel")))
 _drop_channel = statement(delete(channels).where(channels.c.id == bindparam("channel")))
 _drop_codes = statement(delete(outbox).where(outbox.c.bridge_id == bindparam("bridge")))
 _drop_addresses = statement(delete(addresses).where(addresses.c.bridge_id == bindparam("bridge")))
@@ -93,29 +94,48 @@ def draft(name: str, kind: str, settings: Mapping[str, Any]) -> BridgeDraft:
     return BridgeDraft(BridgeId(new_id()), check_name(name), kind, settings, None)
 
 
-def create(tx: Tx, by: Requester, organization_id: OrganizationId, what: BridgeDraft, policy: BridgePolicy) -> Bridge:
-    """Create the bridge, and the service that stands for it. For admins."""
+def create(
+    tx: Tx,
+    by: Requester,
+    organization_id: OrganizationId,
+    what: BridgeDraft,
+    policy: BridgePolicy,
+    *,
+    handle: str | None = None,
+) -> Bridge:
+    """Create the bridge, and the service that stands for it; its handle is made from the name. For admins."""
     by.require("admin")
     by.require_organization(organization_id)
     settings = policy.checked(what.kind, what.settings)
     _check_permitted(tx, by, organization_id, settings, policy)
     entity = directory.create_entity(
-        tx, organization_id, "service", name=what.name, handle=_free_handle(tx, organization_id, what.name)
+        tx, organization_id, "service", name=what.name, handle=handle or _free_handle(tx, organization_id, what.name)
     )
-    stored = json.dumps(settings.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
     tx.run(
         _add,
         id=what.id,
         organization_id=organization_id,
         entity_id=entity.id,
         kind=what.kind,
-        settings=stored,
+        settings=_stored(settings),
         sealed=what.sealed,
         created_at=tx.now,
     )
     audit.record(tx, organization_id, by.actor, "create_bridge", entity.id, bridge=what.id, bridge_kind=what.kind)
     tx.announce(TO_SEND, {"bridge": what.id})
     return registry.get(tx, what.id)
+
+
+def said(settings: BridgeSettings) -> dict[str, Any]:
+    """The settings that are not as by default, and what every bridge has where the default of the kind is another."""
+    told = settings.model_dump(mode="json", exclude_defaults=True)
+    if settings.history_minutes != BridgeSettings.model_fields["history_minutes"].default:
+        told["history_minutes"] = settings.history_minutes
+    return told
+
+
+def _stored(settings: BridgeSettings) -> str:
+    return json.dumps(said(settings), ensure_ascii=False)
 
 
 def _free_handle(tx: Tx, organization_id: OrganizationId, name: str) -> str:
@@ -129,8 +149,7 @@ def change(tx: Tx, by: Requester, bridge_id: str, settings: Mapping[str, Any], p
     bridge = find(tx, by, bridge_id)
     checked = policy.checked(bridge.kind, settings)
     _check_permitted(tx, by, bridge.organization_id, checked, policy)
-    new = json.dumps(checked.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
-    tx.run(_change, bridge=bridge.id, new=new)
+    tx.run(_change, bridge=bridge.id, new=_stored(checked))
     audit.record(tx, bridge.organization_id, by.actor, "change_bridge", bridge.entity_id, bridge=bridge.id)
     _connect_anew(tx, bridge.id)
     return registry.get(tx, bridge.id)
@@ -141,6 +160,19 @@ def retry(tx: Tx, by: Requester, bridge_id: str) -> None:
     bridge = find(tx, by, bridge_id)
     sending.retry(tx, bridge.id)
     audit.record(tx, bridge.organization_id, by.actor, "retry_bridge", bridge.entity_id, bridge=bridge.id)
+    _connect_anew(tx, bridge.id)
+
+
+def set_paused(tx: Tx, by: Requester, bridge_id: str, *, paused: bool) -> None:
+    """Carry nothing until it is resumed: messages are kept. Its spaces are told. For admins."""
+    bridge = find(tx, by, bridge_id)
+    if (bridge.paused_at is not None) == paused:
+        return
+    registry.set_paused(tx, bridge.id, paused=paused)
+    said = "is paused: messages are kept and sent later." if paused else "works again. What was waiting is being sent."
+    sending.tell(tx, bridge, said)
+    kind = "pause_bridge" if paused else "resume_bridge"
+    audit.record(tx, bridge.organization_id, by.actor, kind, bridge.entity_id, bridge=bridge.id)
     _connect_anew(tx, bridge.id)
 
 
@@ -164,10 +196,11 @@ def remove(tx: Tx, by: Requester, bridge_id: str) -> None:
     audit.record(tx, bridge.organization_id, by.actor, "remove_bridge", bridge.entity_id, bridge=bridge.id)
 
 
-def connect(tx: Tx, by: Requester, bridge_id: str, space_id: str, room: str) -> Channel:
+def connect(tx: Tx, by: Requester, bridge_id: str, space_id: str, room: str, policy: BridgePolicy) -> Channel:
     """Bind a room elsewhere to a space that the requester is in; for admins. The space is told.
 
-    A private space only if the requester manages it: an owner or admin of the space.
+    A private space only if the requester manages it: an owner or admin of the space. Of a room that holds many
+    conversations, nothing is said in the space itself, nor sent from it.
     """
     bridge = find(tx, by, bridge_id)
     registry.lock(tx, bridge.id)
@@ -190,8 +223,12 @@ def connect(tx: Tx, by: Requester, bridge_id: str, space_id: str, room: str) -> 
     channel_id = ChannelId(new_id()) if before is None else before.id
     if before is None:
         tx.run(_add_channel, id=channel_id, bridge_id=bridge.id, space_id=space.id, room=room, created_at=tx.now)
-    tx.run(_mark_bridged, space=space.id)
-    said = f"{bridge.name} connects this space with {room}: people there read what is said here from now on."
+    said = f"{bridge.name} connects this space with {room}: "
+    if bridge.kind in policy.kinds and policy.kinds[bridge.kind].holds_threads:
+        said += "each conversation there becomes a space of its own, with the agents that are here then."
+    else:
+        tx.run(_mark_bridged, space=space.id)
+        said += "people there read what is said here from now on."
     posting.post_notice(tx, space.id, bridge.entity_id, posting.draft(said), {"bridge": bridge.id})
     audit.record(tx, bridge.organization_id, by.actor, "connect_room", space.id, bridge=bridge.id, channel=channel_id)
     tx.announce(TO_SEND, {"bridge": bridge.id})
@@ -218,10 +255,11 @@ def disconnect(tx: Tx, by: Requester, channel_id: str) -> None:
 
 
 def _disconnect(tx: Tx, bridge: Bridge, channel: Channel) -> None:
+    for conversation in registry.conversations_of(tx, channel):
+        _disconnect(tx, bridge, conversation)
     drop_channel(tx, channel.id)
-    others = [each for each in registry.channels_of(tx, bridge.id) if each.space_id == channel.space_id]
-    if not others:
-        said = f"{bridge.name} is disconnected from this space: nothing is sent to {channel.room} any more."
+    if not registry.channels_in(tx, bridge.id, channel.space_id):
+        said = f"{bridge.name} is disconnected from this space: nothing that is said here is sent any more."
         posting.post_notice(tx, channel.space_id, bridge.entity_id, posting.draft(said), {"bridge": bridge.id})
         leaving.leave(tx, channel.space_id, bridge.entity_id)
 
@@ -230,6 +268,7 @@ def drop_channel(tx: Tx, channel_id: ChannelId) -> None:
     """Delete the channel, with what it carried and what waits for it."""
     tx.run(_drop_outbox, channel=channel_id)
     tx.run(_drop_carried, channel=channel_id)
+    tx.run(_drop_drafts, channel=channel_id)
     tx.run(_drop_channel, channel=channel_id)
 
 

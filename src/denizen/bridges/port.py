@@ -6,11 +6,11 @@ what is sent and when in `sending`. `tests/bridges/conformance.py` says what eve
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.clock import Clock, Instant
 from denizen.ids import FileId
@@ -45,6 +45,17 @@ class IncomingFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Thread:
+    """The conversation that a message begins or goes on with, in a room that holds many, such as a mailbox."""
+
+    title: str
+    refers_to: tuple[str, ...] = ()
+    """The ids, elsewhere, of earlier messages of it, newest first."""
+    readers: tuple[str, ...] = ()
+    """The accounts that read it, the writer among them: what is said in it goes to them."""
+
+
+@dataclass(frozen=True, slots=True)
 class IncomingMessage:
     """Something was written in a room elsewhere."""
 
@@ -59,6 +70,12 @@ class IncomingMessage:
     files: tuple[IncomingFile, ...] = ()
     addressed: bool = False
     """Whether it is said to the bridge itself: it names it, or they are alone in the room."""
+    thread: Thread | None = None
+    """It belongs to this conversation, which is a space of its own."""
+    automatic: bool = False
+    """Whether a program has sent it by itself, such as a bounce: it wakes no agent, and begins no conversation."""
+    provenance: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What the service tells of where it comes from; kept with the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +145,7 @@ class Outgoing:
     author_handle: str = ""
     author_kind: str = ""
     of: str | None = None
-    """The id, elsewhere, of the message or reaction that it changes."""
+    """The id, elsewhere, of the message or reaction that it changes. None, to delete: whatever was sent under `id`."""
     also: tuple[str, ...] = ()
     """The ids of the other parts of that message, where it was sent in several."""
     reply_to: str | None = None
@@ -136,8 +153,14 @@ class Outgoing:
     files: tuple[OutgoingFile, ...] = ()
     again: bool = False
     """Whether it may have been sent before: a process died between sending and knowing."""
+    last_sent: str | None = None
+    """If it may have been sent before: the newest message of ours that is known to be there."""
     created_at: Instant | None = None
     """Since when it waits to be sent; None for a code."""
+    draft: str | None = None
+    """The message there that shows the beginning of this text, and becomes the message."""
+    thread: Thread | None = None
+    """The conversation that it goes on with: what it is called, what was said in it before, and who reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +170,8 @@ class Sent:
     id: str | None
     also: tuple[str, ...] = ()
     """The ids of its other parts, where the service takes a message only in several."""
+    missed: str = ""
+    """Who does not get it, and why, where others do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +229,35 @@ class Adapter(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Somebody here who speaks."""
+
+    name: str
+    handle: str
+    kind: str
+
+
+@runtime_checkable
+class LiveAdapter(Adapter, Protocol):
+    """An adapter that can also show what is happening now. Nothing depends on it: it raises nothing, and may do
+    nothing.
+    """
+
+    drafts: Literal["none", "kept", "vanishing"]
+    """Whether it shows text that is being written: in messages that are changed, or in a way that ends by itself."""
+
+    async def show_typing(self, room: str, who: Author, *, typing: bool) -> None:
+        """Shows for a few seconds that somebody types, or no longer."""
+        ...
+
+    async def show_draft(self, draft: Outgoing) -> str | None:
+        """Shows text that is being written: in the message `of`, otherwise in a new one, whose id it returns. None if
+        that is not known.
+        """
+        ...
+
+
 class BridgeSettings(BaseModel):
     """The settings of every bridge. Each kind adds its own."""
 
@@ -224,6 +278,12 @@ class Means:
     secret: str | None
     """The secret that was made for the bridge."""
     read_file: Callable[[FileId], Awaitable[bytes]]
+    handles: Callable[[Collection[str]], Awaitable[Mapping[str, str]]]
+    """The handles here of accounts that have written through the bridge, by account."""
+    accounts: Callable[[Collection[str]], Awaitable[Mapping[str, str]]]
+    """The other way: the accounts of handles."""
+    heard_typing: Callable[[str, Writer], None]
+    """To be called when somebody types in a room there: people here see it for a few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +298,8 @@ class BridgeKind:
     """Whether a secret is made for each bridge, for both sides to sign with."""
     reads: bool = True
     """Whether it reads from the service. Otherwise the service sends, and reading nothing says nothing about it."""
+    holds_threads: bool = False
+    """Whether a room holds many conversations: each becomes a space, with the agents of the one that was connected."""
 
 
 def secret_fields(settings: type[BridgeSettings]) -> list[str]:

@@ -1,24 +1,26 @@
 """Events from elsewhere become messages, each once: its id there is stored in the transaction that posts the message.
 
 The cursor of the room is stored in the same transaction. An event that cannot become anything (it changes a message
-that nobody carried, its writer was removed) is noted and holds up nothing.
+that nobody carried, its writer was removed) is noted and holds up nothing. Where a room holds many conversations, each
+becomes a space of its own, with the agents of the space that the room is connected with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
 
 import structlog
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from denizen import failpoints
 from denizen.access.requesters import THIS_PROCESS
 from denizen.agents import messaging
 from denizen.bridges import addresses, registry
+from denizen.bridges.addresses import displayable
 from denizen.bridges.port import (
     BridgeSettings,
     Incoming,
@@ -27,17 +29,18 @@ from denizen.bridges.port import (
     IncomingFile,
     IncomingMessage,
     IncomingReaction,
+    Thread,
     Writer,
 )
 from denizen.bridges.registry import Bridge, BridgeLease, Channel
 from denizen.clock import SECOND, Instant, moment
 from denizen.errors import InvalidInput, LeaseLost, NotAllowed, NotAMember, NotFound
 from denizen.forgetting import changing
-from denizen.ids import AgentId, BridgeId, ChannelId, EntityId, FileId, MessageId
-from denizen.spaces import directory, marking, posting
+from denizen.ids import AgentId, BridgeId, ChannelId, EntityId, FileId, MessageId, new_id
+from denizen.spaces import directory, posting, reactions_and_pins
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Draft
-from denizen.storage.database import Database, Tx, insert_into, statement, storable
-from denizen.storage.schema import carried, channels, spaces
+from denizen.storage.database import Database, Tx, insert_into, statement, storable, value, values
+from denizen.storage.schema import carried, channels, memberships, messages, spaces
 
 log_line = structlog.get_logger(__name__)
 
@@ -46,6 +49,11 @@ RECEIVED: Final = failpoints.declare("bridge.received")
 """Between reading an event elsewhere and storing it."""
 BRIDGE: Final = "bridge"
 """Metadata key of a message that came from elsewhere."""
+READERS: Final = "readers"
+TITLE: Final = "title"
+LOOP_MESSAGES: Final = 30
+"""After so many messages of a conversation, or conversations of a writer, within an hour, the next ones wake nobody:
+programs answer each other."""
 
 _KEYS: Final = UUID("5b7e36ab-0f0e-4b58-9f4e-0c6a5f9d2c11")
 """Under which the id of an event and the position of a file become the id of the file."""
@@ -56,11 +64,11 @@ StoreFile = Callable[[EntityId, IncomingFile, FileId], Awaitable[object]]
 
 _lock_space = statement(select(spaces.c.id).where(spaces.c.id == bindparam("id")).with_for_update())
 _known = statement(
-    select(carried.c.message_id, carried.c.emoji, carried.c.direction).where(
+    select(carried.c.message_id, carried.c.emoji, carried.c.direction, carried.c.reactor_id).where(
         carried.c.channel_id == bindparam("channel_id"), carried.c.outside_id == bindparam("outside_id")
     )
 )
-_note = insert_into(carried, "channel_id", "outside_id", "message_id", "emoji", "direction", "created_at")
+_note = insert_into(carried, "channel_id", "outside_id", "message_id", "emoji", "direction", "created_at", "reactor_id")
 _set_cursor = statement(
     update(channels).where(channels.c.id == bindparam("channel")).values(cursor=bindparam("new_cursor"))
 )
@@ -103,7 +111,7 @@ class Receiver:
 
     async def _upload(self, origin: Origin, event: IncomingMessage) -> tuple[tuple[FileId, ...], tuple[str, ...]]:
         """Returns the files, and why others could not be stored: the message is there without them."""
-        author = await self._db.write(admit, origin, event.writer)
+        author = await self._db.write(admit, origin, event)
         stored: list[FileId] = []
         missing: list[str] = []
         for at, file in enumerate(event.files):
@@ -132,10 +140,10 @@ def is_history(sent_at: Instant | None, now: int, settings: BridgeSettings) -> b
     return sent_at is not None and now - sent_at > settings.history_minutes * 60 * SECOND
 
 
-def admit(tx: Tx, origin: Origin, writer: Writer) -> EntityId:
-    """The author of what this writer says, who is in the space then. Raises `InvalidInput` if they were removed."""
+def admit(tx: Tx, origin: Origin, event: IncomingMessage) -> EntityId:
+    """The author of the message, who is in the space then. Raises `InvalidInput` if they were removed."""
     bridge, channel = _channel(tx, origin)
-    return _admit(tx, bridge, channel, writer)
+    return _admit(tx, bridge, _place(tx, bridge, channel, event), event.writer)
 
 
 def take_in(tx: Tx, origin: Origin, event: Incoming, what: Draft | None, files: Sequence[FileId]) -> None:
@@ -143,8 +151,10 @@ def take_in(tx: Tx, origin: Origin, event: Incoming, what: Draft | None, files: 
     bridge, channel = _channel(tx, origin)
     outside_id = _checked(event.id)
     if tx.one(_known, channel_id=channel.id, outside_id=outside_id) is None:
-        message_id, emoji = _apply(tx, bridge, channel, event, what, files)
-        _note_carried(tx, channel.id, outside_id, message_id, emoji)
+        place = _place(tx, bridge, channel, event) if isinstance(event, IncomingMessage) else channel
+        result = _apply(tx, bridge, place, event, what, files)
+        for each in {channel.id, place.id}:  # In the room, too: there it is looked for.
+            _note_carried(tx, each, outside_id, result)
     _advance(tx, channel, origin)
     registry.note_received(tx, origin.bridge_id)
 
@@ -154,7 +164,7 @@ def leave_out(tx: Tx, origin: Origin, outside_id: str) -> None:
     _, channel = _channel(tx, origin)
     outside_id = storable(outside_id)[:OUTSIDE_ID_CHARACTERS]
     if tx.one(_known, channel_id=channel.id, outside_id=outside_id) is None:
-        _note_carried(tx, channel.id, outside_id, None, None)
+        _note_carried(tx, channel.id, outside_id, _Result())
     _advance(tx, channel, origin)
 
 
@@ -182,15 +192,25 @@ def _advance(tx: Tx, channel: Channel, origin: Origin) -> None:
         tx.run(_set_cursor, channel=channel.id, new_cursor=origin.cursor)
 
 
-def _note_carried(tx: Tx, channel_id: ChannelId, outside_id: str, message_id: str | None, emoji: str | None) -> None:
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What an event became: a message, or somebody's reaction to one; or it changed something that was there."""
+
+    message_id: MessageId | None = None
+    emoji: str | None = None
+    reactor_id: EntityId | None = None
+
+
+def _note_carried(tx: Tx, channel_id: ChannelId, outside_id: str, result: _Result) -> None:
     tx.run(
         _note,
         channel_id=channel_id,
         outside_id=outside_id,
-        message_id=message_id,
-        emoji=emoji,
+        message_id=result.message_id,
+        emoji=result.emoji,
         direction="in",
         created_at=tx.now,
+        reactor_id=result.reactor_id,
     )
 
 
@@ -204,26 +224,25 @@ def _admit(tx: Tx, bridge: Bridge, channel: Channel, writer: Writer) -> EntityId
 
 def _apply(
     tx: Tx, bridge: Bridge, channel: Channel, event: Incoming, what: Draft | None, files: Sequence[FileId]
-) -> tuple[MessageId | None, str | None]:
-    """Returns the message that came of it or that was reacted to, and the reaction."""
+) -> _Result:
     match event:
         case IncomingMessage():
             assert what is not None
-            return _post(tx, bridge, channel, event, what, files), None
+            return _Result(_post(tx, bridge, channel, event, what, files))
         case IncomingEdit():
             message_id, author = _changed(tx, bridge, channel, event.of, event.writer)
             assert what is not None
             changing.edit_message(tx, message_id, author, what, via=channel.id)
-            return None, None
+            return _Result()
         case IncomingDeletion():
             _delete(tx, bridge, channel, event)
-            return None, None
+            return _Result()
         case IncomingReaction():
             message_id, _ = _carried_message(tx, channel, event.of)
             author = _admit(tx, bridge, channel, event.writer)
-            act = marking.take_reaction_back if event.removed else marking.react
+            act = reactions_and_pins.take_reaction_back if event.removed else reactions_and_pins.react
             act(tx, message_id, author, event.emoji, via=channel.id)
-            return message_id, event.emoji
+            return _Result(message_id, event.emoji, author)
 
 
 def _post(
@@ -235,6 +254,10 @@ def _post(
     settings = BridgeSettings.model_validate(_common(bridge))
     old = is_history(event.sent_at, tx.now, settings)
     came: dict[str, JsonValue] = {"id": bridge.id, "name": bridge.name, "verified": event.writer.verified}
+    came |= event.provenance
+    if event.thread is not None:
+        came |= {TITLE: event.thread.title, READERS: list(_readers(tx, channel, event))}
+        old = old or _is_loop(tx, channel, author)
     if event.sent_at is not None:
         came["sent_at"] = moment(event.sent_at).isoformat()
     hop = 0
@@ -254,7 +277,7 @@ def _post(
         files=files,
         hop=hop,
         via=channel.id,
-        history_from=event.sent_at if old else None,
+        history_from=event.sent_at or tx.now if old or event.automatic else None,
     )
     return posted.id
 
@@ -267,6 +290,126 @@ def _only_agent(tx: Tx, channel: Channel) -> AgentId | None:
     """The agent of the space, if there is one: it is meant by what is said to the bridge."""
     agents = [each.entity.id for each in directory.members(tx, channel.space_id) if each.entity.kind == "agent"]
     return agents[0] if len(agents) == 1 else None
+
+
+# Conversations
+
+_message_of = statement(
+    select(carried.c.message_id).where(
+        carried.c.channel_id == bindparam("channel_id"), carried.c.outside_id == bindparam("outside_id")
+    )
+)
+_newest_in = statement(
+    select(carried.c.message_id)
+    .join(messages, messages.c.id == carried.c.message_id)
+    .where(carried.c.channel_id == bindparam("channel_id"), carried.c.direction == "in")
+    .order_by(messages.c.seq.desc())
+    .limit(20)
+)
+_came_since = statement(
+    select(func.count()).where(
+        carried.c.channel_id == bindparam("channel_id"),
+        carried.c.direction == "in",
+        carried.c.created_at > bindparam("since"),
+    )
+)
+_begun_since = statement(
+    select(func.count())
+    .select_from(channels.join(memberships, memberships.c.space_id == channels.c.space_id))
+    .where(
+        memberships.c.entity_id == bindparam("entity_id"),
+        channels.c.parent_id == bindparam("parent_id"),
+        channels.c.created_at > bindparam("since"),
+    )
+)
+_add_conversation = insert_into(channels, "id", "bridge_id", "space_id", "room", "parent_id", "created_at")
+_mark_bridged = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(bridged=1))
+
+
+def conversation(tx: Tx, channel_id: ChannelId) -> Thread | None:
+    """What the newest message from elsewhere tells of the conversation; None if there is none."""
+    return next(_told(tx, channel_id), None)
+
+
+def _told(tx: Tx, channel_id: ChannelId) -> Iterator[Thread]:
+    """What the messages from elsewhere tell of the conversation, newest first."""
+    for message_id in values(tx, _newest_in, channel_id=channel_id):
+        found = posting.find_message(tx, message_id)
+        came = {} if found is None else found.metadata.get(BRIDGE)
+        if isinstance(came, dict) and isinstance(readers := came.get(READERS), list):
+            yield Thread(str(came.get(TITLE) or ""), readers=tuple(str(each) for each in readers))
+
+
+def _place(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingMessage) -> Channel:
+    """The channel of the message: that of its conversation, which begins now if it is new."""
+    if event.thread is None:
+        return channel
+    for each in event.thread.refers_to:
+        found = _conversation_of(tx, bridge, channel, each)
+        # Only who has read of it goes on with it: others have the id of a message that was passed on to them.
+        account = event.writer.account
+        if found is not None and (event.automatic or any(account in each.readers for each in _told(tx, found.id))):
+            return found
+    if event.automatic:
+        raise InvalidInput("A program has sent this, and nobody waits for an answer.")
+    room = _checked(event.id)
+    return registry.find_channel(tx, bridge.id, room) or _begin(tx, bridge, channel, event, room)
+
+
+def _conversation_of(tx: Tx, bridge: Bridge, channel: Channel, outside_id: str) -> Channel | None:
+    message_id = value(tx, _message_of, channel_id=channel.id, outside_id=storable(outside_id))
+    message = None if message_id is None else posting.find_message(tx, message_id)
+    if message is None:
+        return None
+    found = registry.channels_in(tx, bridge.id, message.space_id)
+    return next((each for each in found if each.parent_id == channel.id and each.joined), None)
+
+
+def _begin(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingMessage, room: str) -> Channel:
+    """A space for a new conversation: the writer's and of the agents of the connected space, as private as that."""
+    assert event.thread is not None
+    address = addresses.meet(tx, bridge, event.writer)
+    if directory.has_left(tx, address.guest_id):
+        raise InvalidInput("Its writer was removed from the organization.")
+    name = displayable(event.thread.title) or displayable(event.writer.name) or displayable(event.writer.account)
+    space = directory.create_space(tx, bridge.organization_id, name=name, private=channel.private)
+    everybody = bool(bridge.settings.get("with_people"))
+    for member in directory.members(tx, channel.space_id):
+        if member.entity.kind == "agent" or (everybody and member.entity.kind == "human"):
+            directory.join(tx, space.id, member.entity.id, role=member.role)
+    directory.join(tx, space.id, bridge.entity_id)
+    person = address.person_id
+    if person is not None and event.writer.verified and not directory.has_left(tx, person):
+        directory.join(tx, space.id, person, role="owner")  # They began it: nothing was said before.
+    channel_id = ChannelId(new_id())
+    tx.run(
+        _add_conversation,
+        id=channel_id,
+        bridge_id=bridge.id,
+        space_id=space.id,
+        room=room,
+        parent_id=channel.id,
+        created_at=tx.now,
+    )
+    tx.run(_mark_bridged, space=space.id)
+    return registry.get_channel(tx, channel_id)
+
+
+def _readers(tx: Tx, channel: Channel, event: IncomingMessage) -> tuple[str, ...]:
+    """Who reads the conversation from now on. Whoever may be an impostor adds nobody."""
+    assert event.thread is not None
+    if event.writer.verified and not event.automatic:
+        return event.thread.readers
+    before = conversation(tx, channel.id)
+    return (event.writer.account,) if before is None else before.readers
+
+
+def _is_loop(tx: Tx, channel: Channel, author: EntityId) -> bool:
+    """Whether programs seem to answer each other: in this conversation, or by beginning ever new ones."""
+    since = tx.now - 3600 * SECOND
+    came = value(tx, _came_since, channel_id=channel.id, since=since) or 0
+    begun = value(tx, _begun_since, parent_id=channel.parent_id, entity_id=author, since=since) or 0
+    return came >= LOOP_MESSAGES or begun > LOOP_MESSAGES
 
 
 def _changed(tx: Tx, bridge: Bridge, channel: Channel, of: str, writer: Writer) -> tuple[MessageId, EntityId]:
@@ -282,12 +425,12 @@ def _changed(tx: Tx, bridge: Bridge, channel: Channel, of: str, writer: Writer) 
 def _delete(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingDeletion) -> None:
     """Delete what was written there, or take a reaction back. The service decides who may delete what there."""
     row = tx.one(_known, channel_id=channel.id, outside_id=storable(event.of))
-    message_id, emoji, direction = row or (None, None, "in")
+    message_id, emoji, direction, reactor_id = row or (None, None, "in", None)
     if message_id is None or direction != "in":
         raise NotFound("message from this room", event.of)
     if emoji is not None:
-        author = _admit(tx, bridge, channel, event.writer)
-        marking.take_reaction_back(tx, message_id, author, emoji, via=channel.id)
+        author = reactor_id or _admit(tx, bridge, channel, event.writer)
+        reactions_and_pins.take_reaction_back(tx, message_id, author, emoji, via=channel.id)
         return
     author = posting.get_message(tx, message_id).author_id
     changing.delete_message(tx, message_id, author, via=channel.id)
@@ -295,7 +438,7 @@ def _delete(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingDeletion) -
 
 def _carried_message(tx: Tx, channel: Channel, outside_id: str) -> tuple[MessageId, str]:
     row = tx.one(_known, channel_id=channel.id, outside_id=storable(outside_id))
-    message_id, emoji, direction = row or (None, None, "")
+    message_id, emoji, direction, _ = row or (None, None, "", None)
     if message_id is None or emoji is not None:
         raise NotFound("message from this room", outside_id)
     return message_id, direction

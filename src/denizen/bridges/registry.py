@@ -16,7 +16,7 @@ from denizen.clock import SECOND, Instant
 from denizen.errors import LeaseLost, NotFound
 from denizen.ids import BridgeId, ChannelId, EntityId, OrganizationId, SpaceId
 from denizen.shapes.vocabulary import BridgeState
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, statement, storable, update_where
 from denizen.storage.schema import bridges, channels, entities, memberships, outbox, spaces
 
 PARKED_SECONDS: Final = 3600
@@ -43,6 +43,7 @@ class Bridge:
     error: str | None
     error_at: Instant | None
     connected_at: Instant | None
+    paused_at: Instant | None
     holder: str | None
     until: Instant
     created_at: Instant
@@ -66,6 +67,8 @@ class Channel:
     space_id: SpaceId
     room: str
     cursor: str | None
+    parent_id: ChannelId | None
+    """The channel that this conversation was read from; None if somebody connected it."""
     created_at: Instant
     space_name: str
     private: bool
@@ -107,6 +110,7 @@ _bridge = (
     bridges.c.error,
     bridges.c.error_at,
     bridges.c.connected_at,
+    bridges.c.paused_at,
     bridges.c.holder,
     bridges.c.until,
     bridges.c.created_at,
@@ -123,6 +127,7 @@ _channel = (
         channels.c.space_id,
         channels.c.room,
         channels.c.cursor,
+        channels.c.parent_id,
         channels.c.created_at,
         spaces.c.name,
         spaces.c.private,
@@ -135,7 +140,24 @@ _channel = (
         (memberships.c.space_id == channels.c.space_id) & (memberships.c.entity_id == bridges.c.entity_id),
     )
 )
-_of_bridge = statement(_channel.where(channels.c.bridge_id == bindparam("bridge_id")).order_by(channels.c.id))
+_of_bridge = statement(
+    _channel.where(channels.c.bridge_id == bindparam("bridge_id"), channels.c.parent_id.is_(None)).order_by(
+        channels.c.id
+    )
+)
+_conversations = statement(
+    _channel.where(
+        channels.c.bridge_id == bindparam("bridge_id"), channels.c.parent_id == bindparam("parent_id")
+    ).order_by(channels.c.id)
+)
+_counted = statement(
+    select(channels.c.parent_id, func.count())
+    .where(channels.c.bridge_id == bindparam("bridge_id"), channels.c.parent_id.is_not(None))
+    .group_by(channels.c.parent_id)
+)
+_in_space = statement(
+    _channel.where(channels.c.space_id == bindparam("space_id"), channels.c.bridge_id == bindparam("bridge_id"))
+)
 _in_room = statement(
     _channel.where(channels.c.bridge_id == bindparam("bridge_id"), channels.c.room == bindparam("room"))
 )
@@ -162,8 +184,23 @@ def bridges_of(tx: Tx, organization_id: OrganizationId) -> list[Bridge]:
 
 
 def channels_of(tx: Tx, bridge_id: BridgeId) -> list[Channel]:
-    """The channels of the bridge, oldest first."""
+    """The channels of the bridge that somebody connected, oldest first."""
     return [_as_channel(row) for row in tx.all(_of_bridge, bridge_id=bridge_id)]
+
+
+def conversations_of(tx: Tx, channel: Channel) -> list[Channel]:
+    """The conversations that were read from the channel, oldest first."""
+    return [_as_channel(row) for row in tx.all(_conversations, bridge_id=channel.bridge_id, parent_id=channel.id)]
+
+
+def count_conversations(tx: Tx, bridge_id: BridgeId) -> dict[ChannelId, int]:
+    """How many conversations were read from each channel of the bridge."""
+    return dict(tx.all(_counted, bridge_id=bridge_id))
+
+
+def channels_in(tx: Tx, bridge_id: BridgeId, space_id: SpaceId) -> list[Channel]:
+    """The channels of the bridge that are bound to this space."""
+    return [_as_channel(row) for row in tx.all(_in_space, bridge_id=bridge_id, space_id=space_id)]
 
 
 def get_channel(tx: Tx, channel_id: str) -> Channel:
@@ -197,6 +234,8 @@ def _as_channel(row: tuple[Any, ...]) -> Channel:
 
 def state_of(bridge: Bridge, now: int) -> BridgeState:
     """How the bridge does. Pure."""
+    if bridge.paused_at is not None:
+        return "paused"
     if bridge.parked_reason is not None:
         return "parked"
     if bridge.holder is None or bridge.until < now:
@@ -208,7 +247,13 @@ def state_of(bridge: Bridge, now: int) -> BridgeState:
 
 _free = (
     or_(bridges.c.holder.is_(None), bridges.c.until < bindparam("now")),
-    or_(bridges.c.parked_until.is_(None), bridges.c.parked_until <= bindparam("now")),
+    or_(
+        bridges.c.parked_until.is_(None),
+        bridges.c.parked_until <= bindparam("now"),
+        # Nothing is parked for longer: the clock was set back since.
+        bridges.c.parked_until > bindparam("latest", type_=bridges.c.parked_until.type),
+    ),
+    bridges.c.paused_at.is_(None),
 )
 _due = statement(select(bridges.c.id).where(*_free).order_by(bridges.c.id))
 _take = statement(
@@ -228,6 +273,7 @@ _release = statement(
     .where(bridges.c.id == bindparam("bridge"), bridges.c.holder == bindparam("by"), bridges.c.epoch == bindparam("at"))
     .values(holder=None, until=0)
 )
+_free_all = update_where(bridges, "holder", holder=None, until=0)
 _lock = statement(
     select(bridges.c.holder, bridges.c.epoch).where(bridges.c.id == bindparam("id")).with_for_update(key_share=True)
 )
@@ -235,14 +281,15 @@ _lock = statement(
 
 def any_free(tx: Tx) -> bool:
     """Whether a bridge has nobody who carries its messages."""
-    return tx.one(_due, now=tx.now) is not None
+    return tx.one(_due, now=tx.now, latest=_latest(tx)) is not None
 
 
 def take_leases(tx: Tx, holder: str, lease_seconds: float) -> list[BridgeLease]:
     """Take every bridge that nobody carries messages for."""
     taken: list[BridgeLease] = []
-    for (bridge_id,) in tx.all(_due, now=tx.now):
-        row = tx.one(_take, bridge=bridge_id, by=holder, now=tx.now, later=tx.now + int(lease_seconds * SECOND))
+    now, latest, later = tx.now, _latest(tx), tx.now + int(lease_seconds * SECOND)
+    for (bridge_id,) in tx.all(_due, now=now, latest=latest):
+        row = tx.one(_take, bridge=bridge_id, by=holder, now=now, latest=latest, later=later)
         if row is not None:
             taken.append(BridgeLease(bridge_id, holder, row[0]))
     return taken
@@ -256,6 +303,22 @@ def renew_leases(tx: Tx, holder: str, lease_seconds: float) -> dict[BridgeId, in
 
 def release_lease(tx: Tx, held: BridgeLease) -> None:
     tx.run(_release, bridge=held.bridge_id, by=held.holder, at=held.epoch)
+
+
+def free_all_of(tx: Tx, instance: str) -> None:
+    """Free the bridges of an instance that is gone. If it carries more, its writes are refused."""
+    tx.run(_free_all, holder=instance)
+
+
+def is_parked(tx: Tx, bridge_id: BridgeId) -> bool:
+    """Whether the bridge waits until somebody changes something, or until it tries again by itself."""
+    until = get(tx, bridge_id).parked_until
+    return until is not None and tx.now < until <= _latest(tx)
+
+
+def _latest(tx: Tx) -> int:
+    """Nothing is parked until later."""
+    return tx.now + PARKED_SECONDS * SECOND
 
 
 def lock(tx: Tx, bridge_id: BridgeId, held: BridgeLease | None = None) -> None:
@@ -298,6 +361,9 @@ _is_parked: ColumnElement[bool] = bridges.c.parked_reason.is_not(None)
 _parked = statement(select(bridges.c.parked_reason).where(bridges.c.id == bindparam("id"), _is_parked))
 
 
+_pause = statement(update(bridges).where(bridges.c.id == bindparam("bridge")).values(paused_at=bindparam("at")))
+
+
 def note_success(tx: Tx, bridge_id: BridgeId) -> bool:
     """Something went through. Returns whether the bridge was parked before."""
     was_parked = tx.one(_parked, id=bridge_id) is not None
@@ -335,3 +401,8 @@ def probe(tx: Tx, bridge_id: BridgeId | None = None) -> None:
         tx.run(_probe, now=tx.now)
     else:
         tx.run(_unpark, bridge=bridge_id)
+
+
+def set_paused(tx: Tx, bridge_id: BridgeId, *, paused: bool) -> None:
+    """Have the bridge carry nothing, or carry again."""
+    tx.run(_pause, bridge=bridge_id, at=tx.now if paused else None)

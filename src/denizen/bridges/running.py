@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,7 +19,8 @@ from pydantic import ValidationError
 from denizen import failpoints
 from denizen.access import secrets
 from denizen.access.vault import Vault
-from denizen.bridges import receiving, registry, sending
+from denizen.bridges import addresses, receiving, registry, sending
+from denizen.bridges.live import LiveRooms
 from denizen.bridges.managing import BridgePolicy
 from denizen.bridges.port import (
     AccessRevoked,
@@ -26,13 +28,16 @@ from denizen.bridges.port import (
     Batch,
     BridgeSettings,
     Later,
+    LiveAdapter,
     Means,
     NotReadable,
     Outcome,
     Outgoing,
+    Writer,
 )
 from denizen.bridges.receiving import Origin, Receiver, StoreFile
 from denizen.bridges.registry import Bridge, BridgeLease
+from denizen.bus.port import Bus
 from denizen.clock import SECOND, Clock
 from denizen.errors import BridgeUnusable, DenizenError, LeaseLost, NotFound, StorageError
 from denizen.ids import BridgeId, FileId
@@ -47,6 +52,9 @@ log_line = structlog.get_logger(__name__)
 LOOK_SECONDS: Final = 30.0
 """A room is read at least so often, whatever the service tells."""
 DEFECT: Final = "Something went wrong in the bridge. The log of the server says what."
+UNREADABLE: Final = "Something went wrong while the bridge was reading. The log of the server says what."
+LONGEST_PAUSE_SECONDS: Final = 300.0
+"""After a defect in reading, the next look is at most so far away."""
 BEGUN: Final = failpoints.declare("bridge.begun")
 """Between counting an attempt and sending."""
 SENT: Final = failpoints.declare("bridge.sent")
@@ -58,6 +66,7 @@ class BridgeDeps:
     """What bridges work with."""
 
     db: Database
+    bus: Bus
     clock: Clock
     vault: Vault
     outbound: Callable[[], Awaitable[Outbound]]
@@ -85,6 +94,12 @@ class _Carrier:
     parked: bool = False
     problem: str | None = None
     """Why the service could not be read, or what was wrong when this process took over."""
+    defects: int = 0
+    """How often in a row reading ended in a defect."""
+    read_at: int = 0
+    """Not before this the service is read again, whatever is hinted."""
+    live: LiveRooms | None = None
+    """Shows what happens, if the service can."""
     task: asyncio.Task[None] | None = None
 
     @property
@@ -163,7 +178,9 @@ class BridgeRunner:
             both = [(each, each.idle + 2) for each in (carrier.reading, carrier.sending)]
             while carrier.task is not None and not carrier.task.done() and any(each.idle < at for each, at in both):
                 self._tasks.changed.clear()
-                carrier.hint()
+                for each, at in both:
+                    if each.idle < at:  # The other one would look again and again until this one is done.
+                        each.hinted.set()
                 await self._tasks.changed.wait()
 
     async def look(self) -> None:
@@ -196,6 +213,8 @@ class BridgeRunner:
             log_line.warning("bridge interrupted", bridge=lease.bridge_id, error=str(errors.exceptions[0]))
         except* Exception:  # The loop's boundary: one bridge must not end the others.
             log_line.exception("bridge interrupted by a defect", bridge=lease.bridge_id)
+            with suppress(DenizenError):
+                await self._db.write(sending.park_held, lease, DEFECT)
         finally:
             if not await let_go(self._db.write(registry.release_lease, lease)):
                 log_line.warning("bridge not handed back", bridge=lease.bridge_id)
@@ -209,21 +228,47 @@ class BridgeRunner:
             kind = deps.policy.kinds[bridge.kind]
             if kind.reads:
                 carrier.problem = bridge.error
-            return kind.open(settings, Means(deps.clock, await deps.outbound(), secret, deps.read_file))
+            return kind.open(settings, await self._means(carrier, secret))
         except (NotFound, StorageError):
             raise
         except DenizenError as error:
             await self._db.write(sending.park_held, lease, str(error))
             return None
 
+    async def _means(self, carrier: _Carrier, secret: str | None) -> Means:
+        deps, bridge_id = self._deps, carrier.lease.bridge_id
+
+        async def handles(accounts: Collection[str]) -> Mapping[str, str]:
+            return await self._db.read(addresses.handles_of, bridge_id, accounts) if accounts else {}
+
+        async def accounts(handles: Collection[str]) -> Mapping[str, str]:
+            return await self._db.read(addresses.accounts_of, bridge_id, handles) if handles else {}
+
+        def heard_typing(room: str, who: Writer) -> None:
+            if carrier.live is not None:
+                carrier.live.hear_typing(room, who)
+
+        return Means(deps.clock, await deps.outbound(), secret, deps.read_file, handles, accounts, heard_typing)
+
     async def _keep_carrying(self, carrier: _Carrier, adapter: Adapter) -> None:
         id = carrier.lease.bridge_id
         async with asyncio.TaskGroup() as tasks:
-            news = tasks.create_task(self._hear(carrier, adapter), name=f"news of {id}")
+            beside = [tasks.create_task(self._hear(carrier, adapter), name=f"news of {id}")]
+            if isinstance(adapter, LiveAdapter):
+                deps, hint = self._deps, carrier.sending.hinted.set
+                carrier.live = LiveRooms(deps.db, deps.bus, deps.clock, carrier.lease, adapter, hint)
+                beside.append(tasks.create_task(self._show_life(carrier.live, id), name=f"life in {id}"))
             async with asyncio.TaskGroup() as carrying:
                 carrying.create_task(self._keep_reading(carrier, adapter), name=f"reading {id}")
                 await self._keep_sending(carrier, adapter, carrying)
-            news.cancel()
+            for each in beside:
+                each.cancel()
+
+    async def _show_life(self, live: LiveRooms, bridge_id: BridgeId) -> None:
+        try:
+            await live.run()
+        except Exception:  # Messages are carried all the same.
+            log_line.warning("bridge shows no typing", bridge=bridge_id, exc_info=True)
 
     async def _hear(self, carrier: _Carrier, adapter: Adapter) -> None:
         while True:
@@ -231,6 +276,11 @@ class BridgeRunner:
                 await adapter.news()
             except NotReadable:
                 await self._clock.sleep(LOOK_SECONDS)
+            except Exception:  # A defect of an adapter must not end the bridge: it looks by itself.
+                log_line.exception("bridge hears of no news, by a defect", bridge=carrier.lease.bridge_id)
+                return
+            if carrier.defects:
+                await self._clock.sleep(max((carrier.read_at - self._clock.now()) / SECOND, 0.0))
             carrier.reading.hinted.set()
             await asyncio.sleep(0)
 
@@ -240,17 +290,19 @@ class BridgeRunner:
     async def _keep_reading(self, carrier: _Carrier, adapter: Adapter) -> None:
         while self._goes_on(carrier):
             carrier.reading.hinted.clear()
-            await self._read_all(carrier, adapter)
+            if self._clock.now() >= carrier.read_at:
+                await self._read_all(carrier, adapter)
             await self._note_parked(carrier)
             self._note_idle(carrier.reading)
-            await self._clock.wait(carrier.reading.hinted, LOOK_SECONDS)
+            pause = (carrier.read_at - self._clock.now()) / SECOND
+            await self._clock.wait(carrier.reading.hinted, pause if pause > 0 else LOOK_SECONDS)
 
     async def _keep_sending(self, carrier: _Carrier, adapter: Adapter, tasks: asyncio.TaskGroup) -> None:
         """Send the oldest of each room, and the next when it was sent."""
         lease, busy = carrier.lease, dict[int, asyncio.Task[None]]()
 
         async def send(number: int) -> None:
-            await self._send(lease, adapter, number)
+            await self._send(carrier, adapter, number)
             del busy[number]
             carrier.sending.hinted.set()
 
@@ -265,7 +317,7 @@ class BridgeRunner:
             await self._clock.wait(carrier.sending.hinted, await self._pause(lease.bridge_id, busy))
 
     async def _note_parked(self, carrier: _Carrier) -> None:
-        if await self._db.read(_is_parked, carrier.lease.bridge_id):
+        if await self._db.read(registry.is_parked, carrier.lease.bridge_id):
             carrier.parked = True
             carrier.hint()
 
@@ -286,13 +338,30 @@ class BridgeRunner:
                 for batch in batches:
                     await self._receive(lease, batch)
             if carrier.problem is not None:
-                await self._db.write(sending.note_readable, lease, carrier.problem)
+                was_told = carrier.problem == UNREADABLE
+                await self._db.write(sending.note_readable, lease, carrier.problem, is_told=was_told)
                 carrier.problem = None
+            carrier.defects = 0
         except AccessRevoked as error:
             await self._db.write(sending.park_held, lease, str(error))
         except NotReadable as error:
             carrier.problem = str(error)
             await self._db.write(sending.note_unreachable, lease, carrier.problem)
+        except (LeaseLost, NotFound, StorageError):
+            raise
+        except Exception:  # A defect of an adapter must not end the bridge, nor be met again at once.
+            if carrier.defects == 0:
+                log_line.exception("bridge not read, by a defect", bridge=lease.bridge_id)
+            await self._put_off_reading(carrier)
+
+    async def _put_off_reading(self, carrier: _Carrier) -> None:
+        """Read again after a pause that grows. The spaces are told of the first of such defects."""
+        carrier.defects += 1
+        pause = min(LOOK_SECONDS * 2 ** min(carrier.defects - 1, 10), LONGEST_PAUSE_SECONDS)
+        carrier.read_at = self._clock.now() + int(pause * SECOND)
+        carrier.problem = UNREADABLE
+        is_first = carrier.defects == 1
+        await self._db.write(sending.note_unreachable, carrier.lease, UNREADABLE, is_told=is_first)
 
     async def _receive(self, lease: BridgeLease, batch: Batch) -> None:
         """Take the events of a room in, the cursor with the last one."""
@@ -302,14 +371,20 @@ class BridgeRunner:
         for at, event in enumerate(batch.events, start=1):
             await self._receiver.receive(passed if at == len(batch.events) else replace(passed, cursor=None), event)
 
-    async def _send(self, lease: BridgeLease, adapter: Adapter, number: int) -> None:
+    async def _send(self, carrier: _Carrier, adapter: Adapter, number: int) -> None:
+        lease, live = carrier.lease, carrier.live
+        if live is not None and live.has_drafts:
+            # First: what is still being shown of a message must not be written over it.
+            await live.finish(await self._db.read(sending.message_of, number) or "")
         what = await self._db.write(sending.begin_sending, lease, number, self._deps.vault)
         if what is None:
             return
         failpoints.reach(BEGUN)
+        if live is not None and what.action == "post":
+            live.note_spoken(what.target, what.author_handle)
         outcome = await _sent(adapter, what)
         failpoints.reach(SENT)
-        await self._db.write(sending.end_sending, lease, number, outcome)
+        await self._db.write(sending.end_sending, lease, number, outcome, is_read=carrier.problem is None)
 
 
 async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
@@ -322,11 +397,6 @@ async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
 
 def _cursors(tx: Tx, bridge_id: BridgeId) -> dict[str, str | None]:
     return {each.room: each.cursor for each in registry.channels_of(tx, bridge_id) if each.joined}
-
-
-def _is_parked(tx: Tx, bridge_id: BridgeId) -> bool:
-    bridge = registry.get(tx, bridge_id)
-    return bridge.parked_until is not None and bridge.parked_until > tx.now
 
 
 def opened(

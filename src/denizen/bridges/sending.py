@@ -7,20 +7,22 @@ again under that id: the other side has it once, if it can tell.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from denizen.access.vault import Vault
-from denizen.bridges import addresses, registry
-from denizen.bridges.port import Later, Outcome, Outgoing, OutgoingFile, Refused, Revoked, Sent
+from denizen.bridges import addresses, drafts, receiving, registry
+from denizen.bridges.port import Later, Outcome, Outgoing, OutgoingFile, Refused, Revoked, Sent, Thread
 from denizen.bridges.registry import Bridge, BridgeLease
 from denizen.clock import SECOND
 from denizen.errors import SecretUnreadable
-from denizen.ids import BridgeId, MessageId
+from denizen.ids import BridgeId, ChannelId, MessageId
 from denizen.spaces import posting
 from denizen.storage.database import Tx, insert_ignore, statement, storable, value, values
-from denizen.storage.schema import carried, channels, outbox
+from denizen.storage.schema import carried, channels, messages, outbox
 
 FIRST_PAUSE_SECONDS: Final = 2
 LONGEST_PAUSE_SECONDS: Final = 300
@@ -37,9 +39,15 @@ _heads = (
     .group_by(outbox.c.target)
     .scalar_subquery()
 )
+# A clock that was set back makes nothing wait: a row without a pause is due, and no pause is longer than the longest.
+_is_due = or_(
+    outbox.c.next_at <= bindparam("now"),
+    outbox.c.next_at <= outbox.c.created_at,
+    outbox.c.next_at > bindparam("latest", type_=outbox.c.next_at.type),
+)
 _due = statement(
     select(outbox.c.number, outbox.c.target)
-    .where(outbox.c.number.in_(_heads), outbox.c.next_at <= bindparam("now"))
+    .where(outbox.c.number.in_(_heads), _is_due)
     .order_by(outbox.c.number)
     .limit(AT_ONCE)
 )
@@ -56,7 +64,7 @@ _columns = select(
     outbox.c.created_at,
 ).where(outbox.c.number == bindparam("number"), _WAITS)
 _row = statement(_columns)
-_due_row = statement(_columns.where(outbox.c.next_at <= bindparam("now")))
+_due_row = statement(_columns.where(_is_due))
 _begin = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(tries=outbox.c.tries + 1))
 _later = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(next_at=bindparam("at")))
 _fail = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(failed=bindparam("why")))
@@ -81,17 +89,50 @@ _reaction_there = statement(
     .order_by(carried.c.created_at.desc())
     .limit(1)
 )
+_last_sent = statement(
+    select(carried.c.outside_id)
+    .where(
+        carried.c.channel_id == bindparam("channel_id"),
+        carried.c.direction == "out",
+        carried.c.message_id.is_not(None),
+        carried.c.emoji.is_(None),
+    )
+    .order_by(carried.c.created_at.desc())
+    .limit(1)
+)
 _carry = insert_ignore(carried)
+_said_before = statement(
+    select(carried.c.outside_id)
+    .join(messages, messages.c.id == carried.c.message_id)
+    .where(carried.c.channel_id == bindparam("channel_id"))
+    .order_by(messages.c.seq.desc())
+    .limit(20)
+)
+_parent_of = statement(select(channels.c.parent_id).where(channels.c.id == bindparam("channel_id")))
 _retry = statement(
     update(outbox).where(outbox.c.bridge_id == bindparam("bridge")).values(failed=None, next_at=bindparam("now"))
 )
-_spaces = statement(select(channels.c.space_id).where(channels.c.bridge_id == bindparam("bridge_id")).distinct())
+# Of conversations, of which there may be thousands, those that wait for something to be sent.
+_waits_in = select(outbox.c.channel_id).where(outbox.c.bridge_id == bindparam("bridge_id"), _WAITS)
+_spaces = statement(
+    select(channels.c.space_id)
+    .where(
+        channels.c.bridge_id == bindparam("bridge_id"),
+        or_(channels.c.parent_id.is_(None), channels.c.id.in_(_waits_in)),
+    )
+    .distinct()
+)
 _space_of = statement(select(channels.c.space_id).where(channels.c.id == bindparam("channel_id")))
 
 
 def due(tx: Tx, bridge_id: BridgeId) -> list[int]:
     """The rows to be sent now: the oldest of each room, unless it has to wait."""
-    return [number for number, _ in tx.all(_due, bridge_id=bridge_id, now=tx.now)]
+    return [number for number, _ in tx.all(_due, bridge_id=bridge_id, now=tx.now, latest=_latest(tx))]
+
+
+def _latest(tx: Tx) -> int:
+    """No pause ends later."""
+    return tx.now + LONGEST_ASKED_SECONDS * SECOND
 
 
 def next_at(tx: Tx, bridge_id: BridgeId) -> int | None:
@@ -108,11 +149,14 @@ def pause_seconds(tries: int, asked_for: float | None) -> float:
 def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgoing | None:
     """Count an attempt, and return what is to be sent, as it is now. None if there is nothing to send any more."""
     registry.lock(tx, held.bridge_id, held)
-    row = tx.one(_due_row, number=number, now=tx.now)
+    row = tx.one(_due_row, number=number, now=tx.now, latest=_latest(tx))
     if row is None:
         return None  # Whoever found it due looked before the last attempt ended.
     what = _outgoing(tx, row, vault)
     tx.run(_drop if what is None else _begin, row=number)
+    bridge_id, channel_id, target, message_id, action, *_ = row
+    if what is None and action == "post" and drafts.find(tx, channel_id, message_id)[0]:
+        drafts.withdraw(tx, bridge_id, channel_id, target, message_id)
     return what
 
 
@@ -125,6 +169,8 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
         except SecretUnreadable:
             return None
         return Outgoing(id, "code", target, text=code, again=again)
+    if message_id is None:
+        return _withdrawal(tx, row)
     message = posting.find_message(tx, MessageId(message_id))
     there, *parts = values(tx, _there, message_id=message_id, channel_id=channel_id) or [None]
     if action == "unreact":
@@ -154,32 +200,72 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
         if action == "post"
         else (),
         again=again,
+        draft=drafts.find(tx, channel_id, message_id)[1] if action == "post" and replied is None else None,
+        last_sent=value(tx, _last_sent, channel_id=channel_id) if again else None,
         created_at=created_at,
+        thread=_thread(tx, channel_id),
     )
 
 
-def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome) -> None:
-    """Store what became of it: it was sent, waits, or failed; or the whole bridge waits."""
+def _withdrawal(tx: Tx, row: tuple[Any, ...]) -> Outgoing | None:
+    """The deletion of a draft; None if its message has taken its place, or will."""
+    _, channel_id, target, _, action, id, message_id, *_ = row
+    is_there, draft = drafts.find(tx, channel_id, message_id)
+    message = posting.find_message(tx, MessageId(message_id))
+    sent = values(tx, _there, message_id=message_id, channel_id=channel_id)
+    if not is_there or draft in sent or (message is not None and message.deleted_at is None and not sent):
+        return None
+    since = drafts.begun_at(tx, channel_id, message_id)
+    return Outgoing(id, action, target, of=draft, again=True, created_at=since)
+
+
+def message_of(tx: Tx, number: int) -> str | None:
+    """The message that a row is about."""
+    row = tx.one(_row, number=number)
+    return None if row is None else row[3]
+
+
+def _thread(tx: Tx, channel_id: ChannelId) -> Thread | None:
+    """The conversation that the channel is, if it is one."""
+    known = None
+    if value(tx, _parent_of, channel_id=channel_id) is not None:
+        known = receiving.conversation(tx, channel_id)
+    return known and replace(known, refers_to=tuple(values(tx, _said_before, channel_id=channel_id)))
+
+
+def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome, *, is_read: bool = True) -> None:
+    """Store what became of it: it was sent, waits, or failed; or the whole bridge waits. A bridge that cannot be read
+    (`is_read`) keeps its problem, also if it can send.
+    """
     registry.lock(tx, held.bridge_id, held)
     row = tx.one(_row, number=number)
     if row is None:
         return
     bridge_id, channel_id, _, message_id, action, _, detail, tries, _ = row
     match outcome:
-        case Sent(outside_id, also):
+        case Sent(outside_id, also, missed):
+            if missed and channel_id is not None:
+                bridge = registry.get(tx, bridge_id)
+                said = f"could not deliver a message to everyone: {missed}."
+                _post_notice(tx, bridge, value(tx, _space_of, channel_id=channel_id), said)
             if outside_id is not None and channel_id is not None:
-                for at, each in enumerate((outside_id, *also)):
+                parent_id = value(tx, _parent_of, channel_id=channel_id)
+                places = [channel_id] if parent_id is None else [channel_id, parent_id]
+                for at, (each, where) in enumerate(product((outside_id, *also), places)):
                     tx.run(
                         _carry,
-                        channel_id=channel_id,
+                        channel_id=where,
                         outside_id=storable(each),
                         message_id=message_id if action in ("post", "react") else None,
                         emoji=detail if action == "react" else None,
                         direction="out",
                         created_at=tx.now + at,  # They are read in this order.
+                        reactor_id=None,
                     )
             tx.run(_drop, row=number)
-            succeed(tx, bridge_id)
+            _end_draft(tx, row, outside_id)
+            if is_read:
+                succeed(tx, bridge_id)
         case Later(reason, seconds):
             tx.run(_later, row=number, at=tx.now + int(pause_seconds(tries, seconds) * SECOND))
             registry.note_problem(tx, bridge_id, reason)
@@ -194,29 +280,50 @@ def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome) -> Non
             park(tx, bridge_id, reason)
 
 
+def _end_draft(tx: Tx, row: tuple[Any, ...], outside_id: str | None) -> None:
+    """The message took the place of its draft, or the draft was withdrawn. One beside the message is withdrawn now."""
+    bridge_id, channel_id, target, message_id, action, _, detail, *_ = row
+    if action == "delete" and message_id is None:
+        drafts.drop(tx, channel_id, detail)
+    elif action == "post":
+        is_there, draft = drafts.find(tx, channel_id, message_id)
+        if is_there and draft != outside_id:
+            drafts.withdraw(tx, bridge_id, channel_id, target, message_id)
+        elif is_there:
+            drafts.drop(tx, channel_id, message_id)
+
+
 def park(tx: Tx, bridge_id: BridgeId, reason: str) -> None:
     """Let the bridge wait until somebody changes something, and say so once in its spaces."""
     if registry.park(tx, bridge_id, reason):
         said = f"is disconnected: {reason} Messages are kept and sent later. An admin can fix it under Administration."
-        _tell(tx, registry.get(tx, bridge_id), said)
+        tell(tx, registry.get(tx, bridge_id), said)
 
 
 def succeed(tx: Tx, bridge_id: BridgeId) -> None:
     """The service has accepted the bridge. If it was parked, its spaces are told."""
     if registry.note_success(tx, bridge_id):
-        _tell(tx, registry.get(tx, bridge_id), "works again. What was waiting is being sent.")
+        tell(tx, registry.get(tx, bridge_id), "works again. What was waiting is being sent.")
 
 
-def note_readable(tx: Tx, held: BridgeLease, problem: str) -> None:
-    """The service can be read again: this problem, if nothing has followed it, is over."""
+def note_readable(tx: Tx, held: BridgeLease, problem: str, *, is_told: bool = False) -> None:
+    """The service can be read again: this problem, if nothing has followed it, is over. If its spaces knew of it
+    (`is_told`), they are told.
+    """
     registry.lock(tx, held.bridge_id, held)
-    if registry.get(tx, held.bridge_id).error == storable(problem)[: registry.PROBLEM_CHARACTERS]:
-        succeed(tx, held.bridge_id)
+    bridge = registry.get(tx, held.bridge_id)
+    if is_told:
+        tell(tx, bridge, "can read again what is written there.")
+    if bridge.error == storable(problem)[: registry.PROBLEM_CHARACTERS]:
+        succeed(tx, bridge.id)
 
 
-def note_unreachable(tx: Tx, held: BridgeLease, reason: str) -> None:
-    """The service could not be read."""
+def note_unreachable(tx: Tx, held: BridgeLease, reason: str, *, is_told: bool = False) -> None:
+    """The service could not be read. If `is_told`, its spaces are told, unless they know."""
     registry.lock(tx, held.bridge_id, held)
+    bridge = registry.get(tx, held.bridge_id)
+    if is_told and bridge.error != reason:
+        tell(tx, bridge, f"cannot read what is written there: {reason} It tries again, and nothing is lost.")
     registry.note_problem(tx, held.bridge_id, reason)
 
 
@@ -231,7 +338,8 @@ def retry(tx: Tx, bridge_id: BridgeId) -> None:
     tx.run(_retry, bridge=bridge_id, now=tx.now)
 
 
-def _tell(tx: Tx, bridge: Bridge, what: str) -> None:
+def tell(tx: Tx, bridge: Bridge, what: str) -> None:
+    """Say this in every space of the bridge."""
     for (space_id,) in tx.all(_spaces, bridge_id=bridge.id):
         _post_notice(tx, bridge, space_id, what)
 

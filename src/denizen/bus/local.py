@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from denizen.bus.port import Deliver
+
 _GAP = Gap()
 
 
@@ -48,8 +50,8 @@ class LocalBus:
         for reader in tuple(readers):
             reader.put(frame)
 
-    def subscribe(self, *topics: str, limit: int = 1000) -> LocalSubscription:
-        return LocalSubscription(self, topics, limit)
+    def subscribe(self, *topics: str, limit: int = 1000, deliver: Deliver | None = None) -> LocalSubscription:
+        return LocalSubscription(self, topics, limit, deliver)
 
     def attention(self, topic: str) -> bool:
         return topic in self._readers
@@ -86,10 +88,11 @@ class LocalBus:
 class LocalSubscription:
     """A bounded queue between the bus and one reader."""
 
-    def __init__(self, bus: LocalBus, topics: tuple[str, ...], limit: int) -> None:
+    def __init__(self, bus: LocalBus, topics: tuple[str, ...], limit: int, deliver: Deliver | None = None) -> None:
         self._bus = bus
         self._topics = topics
         self._limit = limit
+        self._deliver = self._enqueue if deliver is None else deliver
         self._queue: deque[Frame | Gap] = deque()
         self._arrived = asyncio.Event()
         self._over = False
@@ -112,10 +115,6 @@ class LocalSubscription:
         self._bus.remove(self, tuple({*before} - {*topics}))
         self._bus.add(self, topics)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._queue
-
     def __aiter__(self) -> Self:
         return self
 
@@ -130,16 +129,19 @@ class LocalSubscription:
         return self._queue.popleft()
 
     def put(self, item: Frame | Gap) -> None:
-        """Queue the item, or cut the reader off if it is too far behind."""
-        if isinstance(item, Gap) and self._queue and isinstance(self._queue[-1], Gap):
-            return
-        self._queue.append(item)
-        if len(self._queue) > self._limit:
+        """Hand the item over, or cut the reader off if it is too far behind."""
+        if not self._deliver(item):
             # The reader has to start over from the database anyway, so its unread frames are dropped at once.
             self._queue.clear()
             self._too_slow = True
             self.finish()
+
+    def _enqueue(self, item: Frame | Gap) -> bool:
+        if isinstance(item, Gap) and self._queue and isinstance(self._queue[-1], Gap):
+            return True
+        self._queue.append(item)
         self._arrived.set()
+        return len(self._queue) <= self._limit
 
     def finish(self) -> None:
         """Nothing more arrives; queued items may still be read."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from pydantic import JsonValue
@@ -25,12 +25,18 @@ class Gap:
     """Frames may have been lost: read the database, then continue."""
 
 
+Deliver: TypeAlias = "Callable[[Frame | Gap], bool]"
+"""Takes a frame at once, without waiting; returns whether the reader keeps up. If not, it is cut off."""
+
+
 class Subscription(Protocol):
     """A reader of some topics, from the moment it is entered until it is left.
 
     Everything published after `__aenter__` returned is seen, as long as the bus keeps its connection; after each lost
     connection a `Gap` is seen. Iteration stops when the bus is closed or the subscription is left, and raises
     `SubscriberTooSlow` once more than `limit` frames wait to be read. It is entered once and read by one task.
+
+    With `deliver`, frames and gaps are handed to it as they come, and iteration only waits for the end.
     """
 
     async def __aenter__(self) -> Self: ...
@@ -41,11 +47,6 @@ class Subscription(Protocol):
 
     async def follow(self, *topics: str) -> None:
         """Switch to these topics. Nothing of those that stay is lost or repeated."""
-        ...
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no frame waits to be read."""
         ...
 
     def __aiter__(self) -> Self: ...
@@ -63,7 +64,7 @@ class Bus(Protocol):
         """
         ...
 
-    def subscribe(self, *topics: str, limit: int = 1000) -> Subscription:
+    def subscribe(self, *topics: str, limit: int = 1000, deliver: Deliver | None = None) -> Subscription:
         """A subscription to these topics, to be entered with `async with`."""
         ...
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from denizen.bus.port import Frame, Gap
+    from denizen.bus.port import Deliver, Frame, Gap
 
 CONNECT_SECONDS = 5
 PROBE_SECONDS = 10
@@ -136,8 +136,8 @@ class RedisBus:
         if body is not None:
             self._outbox.put(topic, body)
 
-    def subscribe(self, *topics: str, limit: int = 1000) -> RedisSubscription:
-        return RedisSubscription(self, self._local.subscribe(*topics, limit=limit))
+    def subscribe(self, *topics: str, limit: int = 1000, deliver: Deliver | None = None) -> RedisSubscription:
+        return RedisSubscription(self, self._local.subscribe(*topics, limit=limit, deliver=deliver))
 
     def attention(self, topic: str) -> bool:  # noqa: ARG002 - the port asks by topic; we cannot know
         """Other processes may be listening to anything."""
@@ -316,10 +316,6 @@ class RedisSubscription:
     async def follow(self, *topics: str) -> None:
         await self._local.follow(*topics)
         await self._bus.follow()
-
-    @property
-    def is_empty(self) -> bool:
-        return self._local.is_empty
 
     def __aiter__(self) -> Self:
         return self

@@ -301,6 +301,17 @@ class StatusChanged(Frame):
 
 
 @dataclass(frozen=True, slots=True)
+class TypingElsewhere(Frame):
+    """Somebody types in a room elsewhere that is connected with the space. Stored nowhere."""
+
+    type: ClassVar[str] = "typing"
+
+    space: SpaceId
+    name: str
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
 class PanelChanged(Frame):
     """The settings or advisors of a panel have changed."""
 
@@ -362,7 +373,7 @@ class MetadataUpdated(Frame):
 
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged | PersonNotice
-PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated | StatusChanged
+PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated | StatusChanged | TypingElsewhere
 PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame
 """Frames that only say where to look, and that no agent writes."""

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from denizen.checks.violation import rows_of
-from denizen.storage.database import Tx
+from denizen.storage.database import Tx, columns, value
 from denizen.storage.schema import agents, cycles, effects, events, leases, ledger, log, messages, minds
 
 
@@ -89,15 +89,7 @@ _agent = rows_of(select(agents.c.status), agents.c.id)
 _mind = rows_of(select(minds.c.cycle_count, minds.c.window_from), minds.c.agent_id)
 _lease = rows_of(select(leases.c.holder, leases.c.epoch, leases.c.until), leases.c.agent_id)
 _cycles = rows_of(
-    select(
-        cycles.c.id,
-        cycles.c.number,
-        cycles.c.outcome,
-        cycles.c.first_seq,
-        cycles.c.steps,
-        cycles.c.input_tokens,
-        cycles.c.output_tokens,
-    ),
+    select(*columns(cycles, "id, number, outcome, first_seq, steps, input_tokens, output_tokens")),
     cycles.c.agent_id,
 )
 _log = rows_of(select(log.c.seq, log.c.cycle_id, log.c.kind, log.c.message).order_by(log.c.seq), log.c.agent_id)
@@ -108,15 +100,7 @@ _events = rows_of(
     events.c.agent_id,
 )
 _effects = rows_of(
-    select(
-        effects.c.cycle_id,
-        effects.c.step,
-        effects.c.position,
-        effects.c.tool,
-        effects.c.state,
-        effects.c.changes,
-        effects.c.result,
-    )
+    select(*columns(effects, "cycle_id, step, position, tool, state, changes, result"))
     .join(cycles, cycles.c.id == effects.c.cycle_id)
     .order_by(effects.c.cycle_id, effects.c.step, effects.c.position),
     cycles.c.agent_id,
@@ -136,13 +120,12 @@ _ledger = rows_of(
 
 
 def read_agent(tx: Tx, agent_id: str) -> AgentRows:
-    status = tx.one(_agent, id=agent_id)
     mind, lease = tx.one(_mind, id=agent_id), tx.one(_lease, id=agent_id)
     rows = tuple(LogRow(*row) for row in tx.all(_log, id=agent_id))
     lines = tx.all(_ledger, id=agent_id)
     return AgentRows(
         id=agent_id,
-        status=status[0] if status else "",
+        status=value(tx, _agent, id=agent_id) or "",
         mind=None if mind is None else (mind[0], mind[1]),
         lease=None if lease is None else (lease[0], lease[1], lease[2]),
         cycles=_read_cycles(tx, agent_id, rows, lines),

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, func, select
 
 from denizen.checks.violation import Violation, rows_of
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, columns, statement
 from denizen.storage.schema import agents, entities, events, memberships, messages, spaces
 
 MESSAGE_EVENTS: Final = ("space_message", "mention")
@@ -19,11 +19,7 @@ MESSAGE_EVENTS: Final = ("space_message", "mention")
 _spaces = statement(select(spaces.c.id, spaces.c.last_seq).order_by(spaces.c.id))
 _messages = rows_of(
     select(
-        messages.c.id,
-        messages.c.seq,
-        messages.c.author_id,
-        messages.c.mentions,
-        messages.c.created_at,
+        *columns(messages, "id, seq, author_id, mentions, created_at"),
         func.coalesce(messages.c.edited_at, messages.c.deleted_at),
     ).order_by(messages.c.seq),
     messages.c.space_id,
@@ -69,7 +65,9 @@ def _check_space(tx: Tx, space_id: str, last_seq: int) -> Iterator[Violation]:
     if [message.seq for message in said] != [*range(1, last_seq + 1)]:
         yield Violation(2, f"The space counts {last_seq} messages, but does not hold those numbers.", (space_id,))
     heard = tx.all(_heard, id=space_id)
-    yield from _check_unheard(space_id, said, {(row[0], row[1]) for row in heard}, tx.all(_listeners, id=space_id))
+    yield from _check_unheard(
+        space_id, said, {(agent_id, message_id) for agent_id, message_id, *_ in heard}, tx.all(_listeners, id=space_id)
+    )
     yield from _check_heard(space_id, {message.id: message for message in said}, heard)
 
 
@@ -87,7 +85,7 @@ def _check_unheard(
 
 def _check_heard(space_id: str, said: Mapping[str, _Message], heard: Sequence[tuple[Any, ...]]) -> Iterator[Violation]:
     """A message in an inbox was posted there, by another, and is there once."""
-    for (agent_id, message_id), times in Counter((row[0], row[1]) for row in heard).items():
+    for (agent_id, message_id), times in Counter((agent_id, message_id) for agent_id, message_id, *_ in heard).items():
         if times > 1:
             yield Violation(2, f"A message is {times} times in one inbox.", (space_id, message_id, agent_id))
     for agent_id, message_id, kind, event_space, handle in heard:

@@ -14,9 +14,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AgentName, Api, AsJson, find
+from denizen.cli.api import AgentName, Api, find
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import labelled, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Agent, AgentDetail, Client
 from denizen.errors import InvalidInput
@@ -41,12 +41,12 @@ _Set = Annotated[
 
 
 @app.command("list")
-def list_(api: Api, as_json: AsJson = False) -> None:
+def list_(api: Api) -> None:
     """List agents and what each is doing."""
     found = api.use(lambda client: client.agents())
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-    elif found:
+    if api.prints_json(found):
+        return
+    if found:
         console = stdout()
         console.print(_table(found, console.width))
         for each in found:
@@ -57,16 +57,16 @@ def list_(api: Api, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
+def show(api: Api, agent: AgentName) -> None:
     """Show an agent and its definition. `denizen inspect` shows its state of work."""
     found = api.use(lambda client: client.agent(agent))
-    _print(found, as_json)
+    _print(api, found)
 
 
 @app.command()
 def create(
     api: Api,
-    name: Annotated[str, typer.Argument(help="What it is called.")],
+    name: Annotated[str, typer.Argument(help="The name.")],
     handle: Annotated[
         str | None, typer.Option(help="The handle to mention it by (default: made from the name).")
     ] = None,
@@ -76,7 +76,6 @@ def create(
     instructions_file: _File = None,
     setting: _Set = None,
     space: Annotated[list[str] | None, typer.Option(help="A space to add it to. May be repeated.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create an agent. It sleeps until something reaches its inbox."""
     fields = _fields(purpose, model, _role(instructions, instructions_file), setting)
@@ -88,7 +87,7 @@ def create(
             fields["spaces"] = [(await find(client, each)).id for each in space]
         return await client.create_agent(name, fields)
 
-    _print(api.use(work), as_json)
+    _print(api, api.use(work))
 
 
 @app.command()
@@ -104,7 +103,6 @@ def edit(
     unset: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="A field to reset to its default. May be repeated.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change an agent. Options that are not given stay unchanged. Takes effect with its next cycle."""
     changes = _fields(purpose, model, _role(instructions, instructions_file), setting)
@@ -114,25 +112,25 @@ def edit(
         changes["name"] = name
     if not changes:
         raise InvalidInput("Nothing to change. Use --name, --purpose, --model, --instructions, --set or --unset.")
-    _print(api.use(lambda client: client.edit_agent(agent, changes)), as_json)
+    _print(api, api.use(lambda client: client.edit_agent(agent, changes)))
 
 
 @app.command()
-def suspend(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
+def suspend(api: Api, agent: AgentName) -> None:
     """Suspend an agent until it is resumed. New events wait in its inbox."""
-    _say(api.use(lambda client: client.suspend_agent(agent)), as_json)
+    _tell_status(api, api.use(lambda client: client.suspend_agent(agent)))
 
 
 @app.command()
-def resume(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
+def resume(api: Api, agent: AgentName) -> None:
     """Resume a suspended agent."""
-    _say(api.use(lambda client: client.resume_agent(agent)), as_json)
+    _tell_status(api, api.use(lambda client: client.resume_agent(agent)))
 
 
 @app.command()
-def retry(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
+def retry(api: Api, agent: AgentName) -> None:
     """Let an agent that cannot run try again now, including the messages that it has set aside."""
-    _say(api.use(lambda client: client.try_again(agent)), as_json)
+    _tell_status(api, api.use(lambda client: client.try_again(agent)))
 
 
 @app.command()
@@ -140,16 +138,12 @@ def delete(
     api: Api,
     agent: AgentName,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Delete an agent: it never runs again. Its history and messages stay."""
     if not yes:
         confirm(f"Delete {agent}? It never wakes again.")
     api.use(lambda client: client.delete_agent(agent))
-    if as_json:
-        print_json({"agent": agent, "deleted": True})
-    else:
-        stderr().print(f"{printable(agent)} is dead. Its past stays.", style="dim")
+    api.tell({"agent": agent, "deleted": True}, f"{printable(agent)} is dead. Its past stays.")
 
 
 def confirm(question: str) -> None:
@@ -166,12 +160,7 @@ def confirm(question: str) -> None:
 def _fields(
     purpose: str | None, model: str | None, instructions: str | None, settings: Iterable[str] | None
 ) -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = {}
-    for each in settings or ():
-        key, sign, value = each.partition("=")
-        if not sign:
-            raise InvalidInput(f"--set {each}: write KEY=VALUE, such as cycle.max_steps=5.")
-        _put(fields, key, _value(value))
+    fields = parsed_settings(settings or ())
     if purpose is not None:
         fields["purpose"] = purpose
     if model is not None:
@@ -179,6 +168,17 @@ def _fields(
     if instructions is not None:
         fields["instructions"] = instructions
     return fields
+
+
+def parsed_settings(given: Iterable[str]) -> dict[str, JsonValue]:
+    """Returns what `--set KEY=VALUE` says; dots in a key go into mappings."""
+    settings: dict[str, JsonValue] = {}
+    for each in given:
+        key, sign, value = each.partition("=")
+        if not sign:
+            raise InvalidInput(f"--set {each}: write KEY=VALUE, such as cycle.max_steps=5.")
+        _put(settings, key, _value(value))
+    return settings
 
 
 def _value(text: str) -> JsonValue:
@@ -214,7 +214,7 @@ def _table(found: Sequence[Agent], width: int) -> Table:
     rows = [(f"@{each.handle}", _cut(each.name, 20), each.status, _cut(each.model, 24)) for each in found]
     taken = sum(max(len(row[at]) for row in rows) for at in range(4))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("agent", "name", "status", "model", "about"):
+    for title in ("agent", "name", "status", "model", "purpose"):
         table.add_column(title, no_wrap=True)
     for each, (handle, name, status, model) in zip(found, rows, strict=True):
         table.add_row(
@@ -222,7 +222,7 @@ def _table(found: Sequence[Agent], width: int) -> Table:
             Text(name),
             Text(status, style=STYLES.get(status, "")),
             Text(model),
-            Text(_cut(each.purpose or each.about, max(width - taken - _BETWEEN, 10)), style="dim"),
+            Text(_cut(each.purpose, max(width - taken - _BETWEEN, 10)), style="dim"),
         )
     return table
 
@@ -238,9 +238,8 @@ def _cut(text: str, characters: int) -> str:
     return line if len(line) <= characters else line[: characters - 1] + "…"
 
 
-def _print(found: AgentDetail, as_json: bool) -> None:
-    if as_json:
-        print_json(found.model_dump(mode="json"))
+def _print(api: Api, found: AgentDetail) -> None:
+    if api.prints_json(found):
         return
     console = stdout()
     console.print(
@@ -252,9 +251,7 @@ def _print(found: AgentDetail, as_json: bool) -> None:
             (f"  {counted(found.cycles, 'cycle')}  model {printable(found.model)}", "dim"),
         )
     )
-    lines = Table.grid(padding=(0, 2))
-    lines.add_column(style="dim", no_wrap=True)
-    lines.add_column(overflow="fold")
+    lines = labelled()
     lines.add_row("id", found.id)
     lines.add_row("since", f"{found.created_at:%Y-%m-%d %H:%M} UTC")
     if found.trouble is not None:
@@ -269,8 +266,5 @@ def _print(found: AgentDetail, as_json: bool) -> None:
     console.print(lines)
 
 
-def _say(agent: Agent, as_json: bool) -> None:
-    if as_json:
-        print_json(agent.model_dump(mode="json"))
-    else:
-        stderr().print(f"@{agent.handle} is {agent.status}.", style="dim")
+def _tell_status(api: Api, agent: Agent) -> None:
+    api.tell(agent, f"@{agent.handle} is {agent.status}.")

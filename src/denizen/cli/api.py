@@ -14,9 +14,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, overload
 
 import typer
+from rich.text import Text
 
 from denizen.cli.chat.finding import find_space
-from denizen.cli.console import begin
+from denizen.cli.console import begin, print_json, stderr
 from denizen.cli.house import TOKEN_FILE, kept_token, running_server
 from denizen.cli.importing import importing
 from denizen.client import Client, Space
@@ -63,11 +64,24 @@ PROBE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The HTTP API that a command uses, as its options --url and --token say."""
+    """The HTTP API that a command uses, and how it prints results, as its options --url, --token and --json say."""
 
     context: typer.Context
     url: str | None
     token: str | None
+    as_json: bool
+    """Whether --json was given: print JSON, for programs."""
+
+    def prints_json(self, value: object) -> bool:
+        """Prints the value if JSON is wanted, and returns whether it is."""
+        if self.as_json:
+            print_json(value)
+        return self.as_json
+
+    def tell(self, value: object, sentence: str) -> None:
+        """Prints the value if JSON is wanted, otherwise the sentence, on stderr."""
+        if not self.prints_json(value):
+            stderr().print(Text(sentence, style="dim"))
 
     def use(self, work: Callable[[Client], Awaitable[T]], *, models: bool = False, answering: bool = False) -> T:
         """Returns what `work` returns. Called once, first.
@@ -107,17 +121,18 @@ class Api:
 
 
 def with_api(command: Callable[..., None]) -> Callable[..., None]:
-    """Returns the command with the options --url and --token, which it receives as its first argument, an `Api`."""
+    """Returns the command with the options --json, --url and --token, which its first argument has, an `Api`."""
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
 
     @wraps(command)
-    def called(context: typer.Context, url: str | None, token: str | None, **options: Any) -> None:
-        command(Api(context, url, token), **options)
+    def called(context: typer.Context, url: str | None, token: str | None, as_json: bool, **options: Any) -> None:
+        command(Api(context, url, token, as_json), **options)
 
     by_name = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("context", by_name, annotation=typer.Context),
         *(each.replace(kind=by_name) for each in own),
+        inspect.Parameter("as_json", by_name, default=False, annotation=AsJson),
         inspect.Parameter("url", by_name, default=None, annotation=Url),
         inspect.Parameter("token", by_name, default=None, annotation=Token),
     ]

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from denizen.agents.documents import AgentDocument, Document, plain
 from denizen.agents.files import Declared, Source, read, render
-from denizen.cli.api import Api, AsJson, as_mention
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.api import Api, as_mention
+from denizen.cli.console import stderr, stdout
 from denizen.cli.findings import counted
 from denizen.errors import DefinitionsInvalid, RequestRefused
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
@@ -51,7 +51,6 @@ def apply(
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the reference of definition files, in Markdown.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Create and change agents, spaces and people from definition files.
 
@@ -64,7 +63,7 @@ def apply(
         return
     if export is not None:
         said = api.use(lambda client: client.document(export))
-        typer.echo(json.dumps(said, indent=2, ensure_ascii=False) if as_json else _as_file(said), nl=as_json)
+        typer.echo(json.dumps(said, indent=2, ensure_ascii=False) if api.as_json else _as_file(said), nl=api.as_json)
         return
     if not paths:
         raise typer.BadParameter("name a file or a folder, or - for standard input.", param_hint="FILES|FOLDERS…")
@@ -79,9 +78,7 @@ def apply(
             raise
         _tell_problems(str(error).splitlines())
         raise typer.Exit(1) from error
-    if as_json:
-        print_json(done.model_dump(mode="json"))
-    else:
+    if not api.prints_json(done):
         _tell(stdout(), done, diff=diff)
     for warning in done.warnings:
         stderr().print(Text(warning, style="yellow"), soft_wrap=True)

@@ -11,9 +11,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson, as_mention
+from denizen.cli.api import Api, as_mention
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import stderr, stdout
 from denizen.client import Agent, Client
 from denizen.errors import InvalidInput, NotFound
 from denizen.plans.schedule import delay_seconds
@@ -49,13 +49,10 @@ def list_(
     agent: Annotated[
         str | None, typer.Option(metavar="AGENT", callback=as_mention, help="Only of this agent: its handle or id.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show calls that wait for your approval, and approvals that still count."""
     found = api.use(lambda client: _load(client, agent))
-    if as_json:
-        told = {"waiting": found.waiting, "given": found.given}
-        print_json({name: [each.model_dump(mode="json") for each in rows] for name, rows in told.items()})
+    if api.prints_json({"waiting": found.waiting, "given": found.given}):
         return
     if not found.waiting and not found.given:
         stderr().print("Nothing waits for your approval, and no approval counts.", style="dim")
@@ -70,17 +67,15 @@ def list_(
 def show(
     api: Api,
     id: Annotated[str, typer.Argument(metavar="ID", help="Id or code of a waiting call, or id of an approval.")],
-    as_json: AsJson = False,
 ) -> None:
-    """Show one of them with its exact arguments, and why a person is asked."""
+    """Show a call or an approval with its exact arguments, and why a person is asked."""
 
     async def work(client: Client) -> tuple[_Approvals, CallOut | ApprovalOut]:
         found = await _load(client, None)
         return found, _find(found.waiting, id) or _find_given(found.given, id)
 
     found, one = api.use(work)
-    if as_json:
-        print_json(one.model_dump(mode="json"))
+    if api.prints_json(one):
         return
     arguments = json.dumps(one.arguments, ensure_ascii=False, indent=2)
     rows = [("Agent", found.agent_name(one.agent_id)), ("Tool", one.tool), ("Arguments", arguments)]
@@ -101,7 +96,6 @@ def approve(
     lasts: Annotated[
         str, typer.Option("--for", metavar="TIME", help="How long the approval counts: 1h, 2 days. At most 30 days.")
     ] = "1 day",
-    as_json: AsJson = False,
 ) -> None:
     """Approve a call, with exactly the arguments that `show` prints."""
     seconds = delay_seconds(lasts)
@@ -109,24 +103,23 @@ def approve(
     async def work(client: Client) -> CallOut:
         return await client.approve(await _waiting_id(client, id), times=times, seconds=seconds)
 
-    _tell(api.use(work), "Approved", as_json)
+    _tell(api, api.use(work), "Approved")
 
 
 @app.command()
-def deny(api: Api, id: _Waiting, as_json: AsJson = False) -> None:
+def deny(api: Api, id: _Waiting) -> None:
     """Refuse a call. The agent is told."""
 
     async def work(client: Client) -> CallOut:
         return await client.deny(await _waiting_id(client, id))
 
-    _tell(api.use(work), "Refused", as_json)
+    _tell(api, api.use(work), "Refused")
 
 
 @app.command()
 def revoke(
     api: Api,
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of an approval that `list` shows.")],
-    as_json: AsJson = False,
 ) -> None:
     """Revoke an approval: the agent asks again before it makes the same call."""
 
@@ -136,10 +129,7 @@ def revoke(
         return found
 
     revoked = api.use(work)
-    if as_json:
-        print_json({"id": revoked.id, "revoked": True})
-    else:
-        stderr().print(f"Revoked: {printable(revoked.tool)} asks again.", style="dim")
+    api.tell({"id": revoked.id, "revoked": True}, f"Revoked: {printable(revoked.tool)} asks again.")
 
 
 async def _load(client: Client, agent: str | None) -> _Approvals:
@@ -203,8 +193,5 @@ def _short(arguments: object) -> str:
     return told if len(told) <= _SHOWN else f"{told[: _SHOWN - 1]}…"
 
 
-def _tell(call: CallOut, what: str, as_json: bool) -> None:
-    if as_json:
-        print_json(call.model_dump(mode="json"))
-    else:
-        stderr().print(f"{what}: {printable(call.tool)} with {printable(_short(call.arguments))}.", style="dim")
+def _tell(api: Api, call: CallOut, what: str) -> None:
+    api.tell(call, f"{what}: {printable(call.tool)} with {printable(_short(call.arguments))}.")

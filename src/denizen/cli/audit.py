@@ -11,9 +11,9 @@ from rich import box
 from rich.table import Table
 
 from denizen.access.audit import ACTIONS
-from denizen.cli.api import Api, AsJson, as_mention
+from denizen.cli.api import Api, as_mention
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import stderr, stdout
 from denizen.errors import InvalidInput
 from denizen.shapes.audit import AuditEntry
 
@@ -30,7 +30,6 @@ def audit(
     until: Annotated[datetime | None, typer.Option(help="Only changes before this time, in UTC.")] = None,
     before: Annotated[int | None, typer.Option(min=0, help="Only entries with a smaller number.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many at most.")] = 50,
-    as_json: AsJson = False,
 ) -> None:
     """Show who changed what, the newest first: roles, tokens, keys, agents, budgets, settings, exports, what was
     forgotten, private spaces that were opened."""
@@ -39,8 +38,7 @@ def audit(
     page = api.use(
         lambda client: client.audit(by=by, kind=kind, since=_utc(since), until=_utc(until), before=before, limit=limit)
     )
-    if as_json:
-        print_json(page.model_dump(mode="json"))
+    if api.prints_json(page):
         return
     if not page.entries:
         stderr().print("No changes found.", style="dim")

@@ -1,18 +1,18 @@
-"""`denizen bridges`: rooms elsewhere that are connected with spaces."""
+"""`denizen bridges`: rooms of other services that are connected with spaces."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson, SpaceName, find
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.agents import parsed_settings
+from denizen.cli.api import Api, SpaceName, find
+from denizen.cli.console import labelled, stderr, stdout
 from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.shapes.bridges import BridgeCreated, BridgeOut, ChannelOut
@@ -25,48 +25,46 @@ BridgeName = Annotated[str, typer.Argument(help="The bridge: its id, name or @ha
 
 
 @app.command("list")
-def list_(api: Api, as_json: AsJson = False) -> None:
+def list_(api: Api) -> None:
     """Show the bridges and their state."""
     found = api.use(lambda client: client.bridges())
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-    elif found:
+    if api.prints_json(found):
+        return
+    if found:
         stdout().print(_table(found))
     else:
-        stderr().print("There is none. `denizen bridges create` makes one.", style="dim")
+        stderr().print("No bridges yet. Create one with `denizen bridges create`.", style="dim")
 
 
 @app.command()
-def show(api: Api, bridge: BridgeName, as_json: AsJson = False) -> None:
-    """Show a bridge, its rooms, and what waits to be sent."""
+def show(api: Api, bridge: BridgeName) -> None:
+    """Show a bridge, its rooms, and messages that wait to be sent."""
     found = api.use(lambda client: _find(client, bridge))
-    if as_json:
-        print_json(found.model_dump(mode="json"))
-    else:
+    if not api.prints_json(found):
         stdout().print(_details(found))
 
 
 @app.command()
 def create(
     api: Api,
-    name: Annotated[str, typer.Argument(help="The name of its member in spaces.")],
-    kind: Annotated[str, typer.Option(help="The kind of bridge: matrix, telegram or webhook.")] = "webhook",
+    name: Annotated[str, typer.Argument(help="Its name as a member of spaces.")],
+    kind: Annotated[
+        str, typer.Option(help="The kind of bridge: discord, email, matrix, slack, telegram or webhook.")
+    ] = "webhook",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, as `url=https://…`; repeat it for several.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a bridge. If it has a secret, it is shown only once."""
-    settings = _settings(set_ or [])
+    settings = parsed_settings(set_ or ())
 
     async def work(client: Client) -> tuple[BridgeCreated, str]:
         return await client.create_bridge(name, kind, settings), client.url
 
     made, address = api.use(work)
-    if as_json:
-        print_json(made.model_dump(mode="json"))
+    if api.prints_json(made):
         return
-    lines = _grid()
+    lines = labelled()
     lines.add_row("id", Text(made.bridge.id, style="cyan"))
     if made.bridge.path is not None:
         lines.add_row("address", f"{address}{made.bridge.path}")
@@ -81,16 +79,15 @@ def change(
     api: Api,
     bridge: BridgeName,
     set_: Annotated[list[str], typer.Option("--set", help="A setting, as `url=https://…`; the others stay.")],
-    as_json: AsJson = False,
 ) -> None:
-    """Change settings of a bridge. It connects anew."""
-    new = _settings(set_)
+    """Change settings of a bridge. It reconnects."""
+    new = parsed_settings(set_)
 
     async def work(client: Client) -> BridgeOut:
         found = await _find(client, bridge)
         return await client.change_bridge(found.id, {**found.settings, **new})
 
-    _done(api.use(work), "Changed.", as_json=as_json)
+    api.tell(api.use(work), "Changed.")
 
 
 @app.command()
@@ -98,44 +95,53 @@ def connect(
     api: Api,
     bridge: BridgeName,
     space: SpaceName,
-    room: Annotated[str, typer.Option(help="The id of the room elsewhere.")],
-    as_json: AsJson = False,
+    room: Annotated[str, typer.Option(help="The id of the room in the other service.")],
 ) -> None:
-    """Connect a room elsewhere with a space that you are in."""
+    """Connect a room of another service with one of your spaces."""
 
     async def work(client: Client) -> ChannelOut:
         return await client.connect_room((await _find(client, bridge)).id, (await find(client, space)).id, room)
 
-    _done(api.use(work), "Connected.", as_json=as_json)
+    api.tell(api.use(work), "Connected.")
 
 
 @app.command()
-def disconnect(
-    api: Api, channel: Annotated[str, typer.Argument(help="The id of the channel.")], as_json: AsJson = False
-) -> None:
+def disconnect(api: Api, channel: Annotated[str, typer.Argument(help="The id of the channel.")]) -> None:
     """Disconnect a room from its space."""
     api.use(lambda client: client.disconnect_room(channel))
-    if as_json:
-        print_json({"id": channel, "disconnected": True})
-    else:
-        stderr().print("Disconnected.", style="dim")
+    api.tell({"id": channel, "disconnected": True}, "Disconnected.")
 
 
 @app.command()
-def retry(api: Api, bridge: BridgeName, as_json: AsJson = False) -> None:
-    """Connect a bridge anew, and send everything that waits or could not be delivered."""
+def retry(api: Api, bridge: BridgeName) -> None:
+    """Reconnect a bridge, and send everything that waits or could not be delivered."""
+    _order(api, bridge, Client.retry_bridge, "Everything that waits is being sent.")
 
+
+@app.command()
+def pause(api: Api, bridge: BridgeName) -> None:
+    """Pause a bridge. Messages wait until it is resumed."""
+    _order(api, bridge, Client.pause_bridge, "Paused.")
+
+
+@app.command()
+def resume(api: Api, bridge: BridgeName) -> None:
+    """Resume a paused bridge, and send the messages that wait."""
+    _order(api, bridge, Client.resume_bridge, "Resumed.")
+
+
+def _order(api: Api, bridge: str, order: Callable[[Client, str], Awaitable[None]], done: str) -> None:
     async def work(client: Client) -> BridgeOut:
         found = await _find(client, bridge)
-        await client.retry_bridge(found.id)
+        await order(client, found.id)
         return await client.bridge(found.id)
 
-    _done(api.use(work), "Everything that waits is being sent.", as_json=as_json)
+    api.tell(api.use(work), done)
 
 
 @app.command()
-def remove(api: Api, bridge: BridgeName, as_json: AsJson = False) -> None:
-    """Remove a bridge with its rooms. What was said stays."""
+def remove(api: Api, bridge: BridgeName) -> None:
+    """Delete a bridge, and disconnect its rooms. Messages stay."""
 
     async def work(client: Client) -> str:
         found = await _find(client, bridge)
@@ -143,10 +149,7 @@ def remove(api: Api, bridge: BridgeName, as_json: AsJson = False) -> None:
         return found.id
 
     removed = api.use(work)
-    if as_json:
-        print_json({"id": removed, "removed": True})
-    else:
-        stderr().print("Removed.", style="dim")
+    api.tell({"id": removed, "removed": True}, "Removed.")
 
 
 async def _find(client: Client, named: str) -> BridgeOut:
@@ -159,35 +162,8 @@ async def _find(client: Client, named: str) -> BridgeOut:
     return matching[0]
 
 
-def _settings(given: Sequence[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not equals:
-            raise InvalidInput(f"--set {each}: write it as NAME=VALUE.")
-        try:
-            settings[name.strip()] = json.loads(value)
-        except ValueError:
-            settings[name.strip()] = value
-    return settings
-
-
-def _done(value: BridgeOut | ChannelOut, said: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(value.model_dump(mode="json"))
-    else:
-        stderr().print(said, style="dim")
-
-
-def _grid() -> Table:
-    lines = Table.grid(padding=(0, 2))
-    lines.add_column(style="dim")
-    lines.add_column(overflow="fold")
-    return lines
-
-
 def _details(bridge: BridgeOut) -> Table:
-    lines = _grid()
+    lines = labelled()
     lines.add_row("id", Text(bridge.id, style="cyan"))
     lines.add_row("name", Text(bridge.name))
     lines.add_row("kind", bridge.kind)
@@ -203,7 +179,8 @@ def _details(bridge: BridgeOut) -> Table:
         lines.add_row(name, Text(str(value)))
     for channel in bridge.channels:
         room = "(a private space)" if channel.room is None else f"{channel.room} ↔ {channel.space_name}"
-        lines.add_row("channel", Text(f"{room}  {channel.id}"))
+        held = f"  {channel.conversations} conversations" if channel.conversations else ""
+        lines.add_row("channel", Text(f"{room}  {channel.id}{held}"))
     return lines
 
 

@@ -13,6 +13,7 @@ from denizen.masking import masked
 if TYPE_CHECKING:
     import typer
     from rich.console import Console
+    from rich.table import Table
 
     from denizen.settings.loading import Loaded
 
@@ -54,9 +55,20 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def labelled() -> Table:
+    """Creates a table of two columns: labels, and what they mean."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
 def print_json(value: Any) -> None:
-    """Prints the value as JSON on stdout, for programs: never coloured, never wrapped."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Prints the value, which may contain shapes, as JSON on stdout, for programs: never coloured, never wrapped."""
+    told = json.dumps(value, indent=2, ensure_ascii=False, default=lambda shape: shape.model_dump(mode="json"))
+    sys.stdout.write(f"{told}\n")
 
 
 def print_error(error: DenizenError, *, with_traceback: bool = False) -> None:

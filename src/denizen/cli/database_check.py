@@ -97,8 +97,8 @@ def _integrity(connection: sqlite3.Connection, path: Path) -> Finding:
     give_up_at = time.monotonic() + QUICK_CHECK_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > give_up_at, 10_000)
     try:
-        answer = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
-        broken = Counter(row[0] for row in connection.execute("PRAGMA foreign_key_check"))
+        answer = [problem for (problem,) in connection.execute("PRAGMA quick_check(3)")]
+        broken = Counter(table for table, *_ in connection.execute("PRAGMA foreign_key_check"))
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
@@ -172,12 +172,13 @@ def _contents(query: Query, versioned: object, now: Callable[[], int], embedder:
         said, advice = "The database is empty.", "Nothing to do: the first `denizen up` fills it."
         yield Finding("Schema", "note", said, advice)
         return
-    yield _schema(row[0])
-    if row[0] in REVISIONS:
+    (revision,) = row
+    yield _schema(revision)
+    if revision in REVISIONS:
         moment = now()
         yield _instances(query, moment)
         yield from _agents(query, moment)
-    if row[0] == HEAD and embedder != "none":
+    if revision == HEAD and embedder != "none":
         yield _embedded(query, embedder)
 
 

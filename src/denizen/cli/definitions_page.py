@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from denizen.agents.documents import AgentDocument, PersonDocument, SpaceDocument, plain
+from denizen.agents.documents import AgentDocument, BridgeDocument, PersonDocument, SpaceDocument, plain
 from denizen.settings.meanings import meanings
 
 _FIRST: Final = ("kind", "name", "handle", "instructions", "instructions_file")
@@ -39,7 +39,7 @@ MEANINGS: Final = {
     "effects.rules[].do": "What happens to a call that matches: `allow`, `ask` a person, or `deny`.",
     "cycle.phases[].tool_choice": "Whether a tool is to be called: `auto`, `required` or `none`.",
     "budget.dollars_per_day": "In one day, UTC.",
-    "heartbeat.every_minutes": "So often, reckoned anew from the beginning of the active hours each day.",
+    "heartbeat.every_minutes": "The interval. It starts again with the active hours of each day.",
     "heartbeat.active_from": "When the active hours begin.",
     "heartbeat.instruction": "What the agent is told.",
     "plans[].name": "By its name a plan is known.",
@@ -86,6 +86,8 @@ members: [pat, noor]
   means the space of that name that you are in; a private space that you are not in does not exist for you.
 - **Places and goals** may be written in short: a text alone is the name of a space, the text of a goal, the handle of
   a member. Tools that are texts are names of Python tools.
+- **Bridges** are found by handle. Their settings are those of the file; rooms that it names are connected, others stay.
+  One with a secret of its own (`webhook`) is made with `denizen bridges create`, which shows the secret once.
 - **Secrets do not belong in files.** Write `${NAME}` in headers and environments. What `--diff` shows is masked; what
   `--export` prints is not, as it has to say the same again.
 - **Folders** stand for every `.yaml`, `.yml` and `.json` in them, and `-` for standard input.
@@ -122,6 +124,7 @@ def render_reference() -> str:
         ("Agents", AgentDocument, "`kind: agent`, which need not be said."),
         ("Spaces", SpaceDocument, "`kind: space`."),
         ("People", PersonDocument, "`kind: person`."),
+        ("Bridges", BridgeDocument, "`kind: bridge`: a connection to a service elsewhere, see [bridges](bridges.md)."),
     ]
     return "\n".join([_HEAD, *(_section(*each) for each in sections)])
 

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson, as_mention, find
-from denizen.cli.console import print_json, stderr
+from denizen.cli.api import Api, as_mention, find
+from denizen.cli.console import stderr
 from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.errors import ImportInvalid, InvalidInput, RequestRefused
@@ -30,22 +30,21 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write (default, or `-`: stdout).")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
-    """Write an agent with its whole life, or a space with its messages, to a file of JSON Lines.
+    """Write an agent with its whole history, or a space with its messages, to a file of JSON Lines.
 
     Keys, tokens and secrets are not in it.
     """
     if (agent is None) == (space is None):
         raise InvalidInput("Say what to export: an AGENT, or a --space.")
     to_stdout = output is None or str(output) == "-"
-    if as_json and to_stdout:
+    if api.as_json and to_stdout:
         raise InvalidInput("--json tells of the file: name one with --output.")
     target = None if to_stdout else output
     lines = api.use(lambda client: _export(client, agent, space, target))
-    if as_json:
-        print_json({"file": str(output), "lines": lines})
-    elif not to_stdout:
+    if api.prints_json({"file": str(output), "lines": lines}):
+        return
+    if not to_stdout:
         stderr().print(Text(f"{output} has {lines:,} lines.", style="dim"))
 
 
@@ -64,7 +63,6 @@ def import_(
     trusted: Annotated[
         bool, typer.Option("--trusted", help="With --from: the text counts as yours, not as text from outside.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Import an exported file: all of it or, with an error that names the line, nothing.
 
@@ -74,8 +72,7 @@ def import_(
     if program is not None:
         from denizen.cli.foreign_import import import_foreign
 
-        options = {"dry_run": dry_run, "trusted": trusted, "as_json": as_json}
-        import_foreign(api, program, file, handle=handle, name=name, **options)
+        import_foreign(api, program, file, handle=handle, name=name, dry_run=dry_run, trusted=trusted)
         return
     if dry_run or trusted:
         raise InvalidInput("--dry-run and --trusted are for files of other programs: name the program with --from.")
@@ -85,9 +82,7 @@ def import_(
             made = api.use(lambda client: client.import_file(source, handle=handle, name=name))
         except RequestRefused as error:
             raise _naming(file, error) from error
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
+    if not api.prints_json(made):
         _show(made)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.console import print_json, stderr
+from denizen.cli.console import stderr
 from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.clock import moment
@@ -31,7 +31,6 @@ def import_foreign(
     name: str | None,
     dry_run: bool,
     trusted: bool,
-    as_json: bool,
 ) -> None:
     """Imports the export, once; with `dry_run`, only tells what it holds. Files are read in this process, so that the
     server reads nothing but its own format.
@@ -41,11 +40,11 @@ def import_foreign(
     found: str | None = None
     if not dry_run:
         found, made = api.use(lambda client: _import(client, agent, handle, name, trusted))
-    if as_json:
-        print_json(_receipt(agent, dry_run) | {"agent": found, "already_here": not dry_run and made is None})
+    if api.prints_json(_receipt(agent, dry_run) | {"agent": found, "already_here": not dry_run and made is None}):
         return
-    _show(agent, dry_run)
     console = stderr()
+    if dry_run or made is not None:
+        _show(agent, dry_run)
     if made is not None:
         console.print(Text(f"@{made.handle} is here, suspended until you resume it."))
         console.print(Text(f"  denizen agents resume @{made.handle}", style="dim"))
@@ -91,7 +90,7 @@ def _receipt(agent: ForeignAgent, dry_run: bool) -> dict[str, Any]:
         "from": agent.source,
         "name": agent.name,
         "dry_run": dry_run,
-        "conversations": len(agent.conversations),
+        "conversations": sum(bool(each.messages) for each in agent.conversations),
         "messages": agent.messages,
         "first": moment(min(times)).isoformat() if times else None,
         "last": moment(max(times)).isoformat() if times else None,

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson, as_mention
+from denizen.cli.api import Api, as_mention
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.errors import InvalidInput, RequestRefused
@@ -24,7 +24,7 @@ from denizen.inbox.format import one_line, quoted_name
 from denizen.shapes.forgetting import ReceiptOut
 
 if TYPE_CHECKING:
-    from denizen.forgetting.forgetting import Kind
+    from denizen.shapes.vocabulary import ForgetKind as Kind
 
 app = typer.Typer(
     add_completion=False,
@@ -77,11 +77,10 @@ class _Subject:
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """Options: dry run, confirmation, output format."""
+    """Options: dry run, confirmation, replies."""
 
     dry_run: bool
     yes: bool
-    as_json: bool
     also_replies: bool = False
 
 
@@ -94,11 +93,10 @@ def message(
     ] = False,
     dry_run: _DryRun = False,
     yes: _Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Forget a message and everything that quotes it."""
-    how = _How(dry_run, yes, as_json, also_replies)
-    api.use(lambda client: _forget(client, _the_message(client, message), how))
+    how = _How(dry_run, yes, also_replies)
+    api.use(lambda client: _forget(api, client, _the_message(client, message), how))
 
 
 @app.command()
@@ -107,11 +105,10 @@ def person(
     person: Annotated[str, typer.Argument(metavar="HANDLE", callback=as_mention, help="The person to forget.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Forget a person: their messages, name, memberships, tokens and secrets."""
-    how = _How(dry_run, yes, as_json)
-    api.use(lambda client: _forget(client, _the_person(client, person), how))
+    how = _How(dry_run, yes)
+    api.use(lambda client: _forget(api, client, _the_person(client, person), how))
 
 
 @app.command()
@@ -120,11 +117,10 @@ def space(
     space: Annotated[str, typer.Argument(metavar="SPACE", help="Its name or its id.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
-    as_json: AsJson = False,
 ) -> None:
     """Forget a space: its messages, name and members."""
-    how = _How(dry_run, yes, as_json)
-    api.use(lambda client: _forget(client, _the_space(client, space), how))
+    how = _How(dry_run, yes)
+    api.use(lambda client: _forget(api, client, _the_space(client, space), how))
 
 
 async def _the_message(client: Client, id: str) -> _Subject:
@@ -159,18 +155,18 @@ async def _the_space(client: Client, named: str) -> _Subject:
     return _Subject("space", found[0].id, f"the space {quoted_name(printable(found[0].name))}")
 
 
-async def _forget(client: Client, found: Awaitable[_Subject], how: _How) -> None:
+async def _forget(api: Api, client: Client, found: Awaitable[_Subject], how: _How) -> None:
     subject = await found
     forget = partial(client.forget, subject.kind, subject.id, also_replies=how.also_replies)
     if how.dry_run:
-        _tell(subject, await forget(dry_run=True), as_json=how.as_json)
+        _tell(api, subject, await forget(dry_run=True))
         return
     if not how.yes:
         show(stderr(), subject.named, await forget(dry_run=True))
         if not _confirmed():
             stderr().print("Nothing was forgotten.", style="dim")
             raise typer.Exit(1)
-    _tell(subject, await forget(dry_run=False), as_json=how.as_json)
+    _tell(api, subject, await forget(dry_run=False))
 
 
 def _confirmed() -> bool:
@@ -179,10 +175,8 @@ def _confirmed() -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _tell(subject: _Subject, receipt: ReceiptOut, *, as_json: bool) -> None:
-    if as_json:
-        print_json(receipt.model_dump(mode="json"))
-    else:
+def _tell(api: Api, subject: _Subject, receipt: ReceiptOut) -> None:
+    if not api.prints_json(receipt):
         show(stdout(), subject.named, receipt)
 
 

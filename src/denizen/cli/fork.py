@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from denizen.cli.api import AgentName, Api, AsJson
-from denizen.cli.console import print_json, stdout
+from denizen.cli.api import AgentName, Api
+from denizen.cli.console import stdout
 from denizen.cli.findings import counted
 
 
@@ -22,15 +22,13 @@ def fork(
         int | None, typer.Option("--at", min=1, help="Copy the history up to this cycle (default: all).")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name (default: the same as the original's).")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a new agent with a copy of another agent's history.
 
     The new agent is in no space and has no plans. The original is not changed.
     """
     made = api.use(lambda client: client.fork_agent(agent, handle, name=name, at=at))
-    if as_json:
-        print_json(made.model_dump(mode="json"))
+    if api.prints_json(made):
         return
     told = f" has lived {counted(made.cycles, 'cycle')}. It is in no space yet, and has no plans."
     stdout().print(Text.assemble((f"@{made.handle}", "bold cyan"), told))

@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AgentName, Api, AsJson
+from denizen.cli.api import AgentName, Api
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, stdout
 from denizen.cli.findings import counted
 from denizen.clock import instant
 from denizen.inbox.format import one_line
@@ -41,15 +41,13 @@ _PARTS: Final = {
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
-def inspect(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
+def inspect(api: Api, agent: AgentName) -> None:
     """Show the state of an agent: window, inbox, goals and plans, usage, last cycles.
 
     Read-only: the agent is not affected.
     """
     found = api.use(lambda client: client.mind(agent))
-    if as_json:
-        print_json(found.model_dump(mode="json"))
-    else:
+    if not api.prints_json(found):
         show(stdout(), found)
 
 

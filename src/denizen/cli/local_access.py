@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import cast
 
-from denizen.access import audit, tokens
+from denizen.access import token_changes, tokens
 from denizen.access.audit import OPERATOR
+from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.access.secrets import Secret
 from denizen.app import Runtime
 from denizen.cli.house import open_records
 from denizen.clock import instant, moment
-from denizen.errors import NotFound
 from denizen.ids import EntityId, OrganizationId
 from denizen.server.shapes.access import key_out, known_token_out, listed_token_out
 from denizen.settings.shape import Settings
@@ -22,9 +22,6 @@ from denizen.shapes.access import KeyOut, ListedToken, LoginCreated, TokenCreate
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class LocalAccess:
@@ -36,6 +33,7 @@ class LocalAccess:
         self._runtime = runtime
         self._owner = owner
         self._home = owner.organization_id
+        self._by = Requester(OPERATOR, self._home, acts_as=owner.id)
 
     @property
     def handle(self) -> str:
@@ -67,7 +65,8 @@ class LocalAccess:
         return key if owner in (None, self._owner.id) else key.model_copy(update={"whose": f"@{names[owner]}"})
 
     async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[ListedToken]:
-        return await self._runtime.db.read(_tokens, self._owner, entity, everyone)
+        found = await self._runtime.db.read(token_changes.list_tokens, self._by, entity, everyone=everyone)
+        return [listed_token_out(each, owner.handle) for each, owner in found]
 
     async def create_token(
         self,
@@ -78,40 +77,28 @@ class LocalAccess:
         expires_at: datetime | None = None,
         speaks_for_others: bool = False,
     ) -> TokenCreated:
-        who = self._owner if entity is None else await self._runtime.people.find(entity, organization=self._home)
-        until, scope = None if expires_at is None else instant(expires_at), cast("Role | None", role)
-        made = await self._change(
-            "create_token",
-            who.id,
-            tokens.create,
-            who.id,
+        made = await self._runtime.db.write(
+            token_changes.create,
+            self._by,
             name,
-            role=scope,
-            expires_at=until,
+            entity=entity,
+            role=cast("Role | None", role),
+            expires_at=None if expires_at is None else instant(expires_at),
             speaks_for_others=speaks_for_others,
         )
         return _new_token(*made)
 
     async def rotate_token(self, token_id: str) -> TokenCreated:
-        whose = (await self._runtime.db.read(tokens.get, token_id)).entity_id
-        return _new_token(*await self._change("rotate_token", whose, tokens.rotate, token_id))
+        return _new_token(*await self._runtime.db.write(token_changes.rotate, self._by, token_id))
 
     async def revoke_token(self, token_id: str) -> None:
-        whose = (await self._runtime.db.read(tokens.get, token_id)).entity_id
-        await self._change("revoke_token", whose, tokens.revoke, token_id)
+        await self._runtime.db.write(token_changes.revoke, self._by, token_id)
 
     async def create_login(self, entity: str | None = None) -> LoginCreated:
-        who = self._owner if entity is None else await self._runtime.people.find(entity, organization=self._home)
-        login, secret = await self._change("create_login", who.id, tokens.create_login, who.id)
+        login, secret = await self._runtime.db.write(token_changes.create_login, self._by, entity)
         assert login.expires_at is not None
         url = tokens.login_url(self._runtime.public_url, secret)
         return LoginCreated(url=url, secret=secret, expires_at=moment(login.expires_at))
-
-    async def _change(
-        self, action: str, subject: EntityId, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Runs `fn`, and records its change in the audit log as one of the operator."""
-        return await self._runtime.db.write(_audited, self._home, action, subject, lambda tx: fn(tx, *args, **kwargs))
 
 
 @asynccontextmanager
@@ -125,33 +112,5 @@ def _names(tx: Tx, home: OrganizationId) -> dict[EntityId, str]:
     return {each.id: each.handle for each in directory.list_entities(tx, home, also_left=True)}
 
 
-def _tokens(tx: Tx, owner: Entity, named: str | None, everyone: bool) -> list[ListedToken]:
-    home = owner.organization_id
-    whose = directory.list_entities(tx, home) if everyone else [owner if named is None else _find(tx, home, named)]
-    found = [(each, who.handle) for who in whose for each in tokens.tokens_of(tx, who.id)]
-    return [listed_token_out(each, handle) for each, handle in found]
-
-
-def _find(tx: Tx, home: OrganizationId, named: str) -> Entity:
-    """Returns the entity of the organization with this handle or id."""
-    try:
-        return directory.find_entity(tx, home, named)
-    except NotFound:
-        pass
-    try:
-        found = directory.get_entity(tx, EntityId(named))
-    except NotFound:
-        found = None
-    if found is None or found.organization_id != home:
-        raise NotFound("entity", named)
-    return found
-
-
 def _new_token(token: tokens.Token, secret: str) -> TokenCreated:
     return TokenCreated(token=known_token_out(token), secret=secret)
-
-
-def _audited(tx: Tx, home: OrganizationId, action: str, subject: EntityId, change: Callable[[Tx], T]) -> T:
-    changed = change(tx)
-    audit.record(tx, home, OPERATOR, action, subject)
-    return changed

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from denizen.cli.api import Api, AsJson, as_mention
+from denizen.cli.api import Api, as_mention
 from denizen.cli.console import print_json, stderr
 
 
@@ -20,11 +20,10 @@ def login(
             help="Who signs in (default: the owner, or yourself with --url).",
         ),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print a sign-in link for a browser. It works once, within ten minutes."""
     made = api.use_access(lambda access: access.create_login(person))
-    if as_json:
+    if api.as_json:
         from denizen.access.tokens import LOGIN_SECONDS
 
         print_json({"url": made.url, "seconds": LOGIN_SECONDS})

@@ -43,7 +43,7 @@ COMMANDS: Final = (
         "Manage webhooks of services.",
         "Work with agents",
     ),
-    Entry("bridges", "denizen.cli.bridges:app", "Connect rooms elsewhere with spaces.", "Work with agents"),
+    Entry("bridges", "denizen.cli.bridges:app", "Connect chat rooms of other services.", "Work with agents"),
     Entry("agents", "denizen.cli.agents:app", "Manage agents.", "Work with agents"),
     Entry("spaces", "denizen.cli.spaces:app", "Manage spaces.", "Work with agents"),
     Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Work with agents"),
@@ -60,6 +60,7 @@ COMMANDS: Final = (
     Entry("token", "denizen.cli.token:app", "Create and revoke access tokens.", "Administration"),
     Entry("login", "denizen.cli.login:login", "Print a sign-in link for a browser.", "Administration"),
     Entry("secrets", "denizen.cli.secrets:app", "Manage API keys and secrets.", "Administration"),
+    Entry("mcp", "denizen.cli.mcp:app", "Sign in to MCP servers.", "Administration"),
     Entry("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Administration"),
     Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Administration"),
     Entry("import", "denizen.cli.export:import_", "Import an exported file.", "Administration"),
@@ -137,7 +138,7 @@ def command_of(entry: Entry) -> Any:
 
 
 def _give_api(app: typer.Typer) -> None:
-    """Gives the options --url and --token to each command whose first parameter is an `api`."""
+    """Gives the options --json, --url and --token to each command whose first parameter is an `api`."""
     for each in app.registered_commands:
         if each.callback is not None and next(iter(signature(each.callback).parameters), "") == "api":
             from denizen.cli.api import with_api

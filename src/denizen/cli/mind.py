@@ -16,9 +16,9 @@ from pydantic import JsonValue
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import AN_ID, AgentName, Api, AsJson
+from denizen.cli.api import AN_ID, AgentName, Api
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import stderr, stdout
 from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
@@ -36,6 +36,7 @@ from denizen.shapes.stances import (
 )
 
 app = typer.Typer(
+    add_completion=False,
     help="Show and change an agent's states of mind. Those of a panel's advisors: `denizen panel mind`.",
     no_args_is_help=True,
 )
@@ -97,18 +98,15 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
 
         return api.use(found, models=models)
 
-    def say(found: S, as_json: bool) -> None:
-        if as_json:
-            print_json(kind.as_object(found))
-        else:
+    def say(api: Api, found: S) -> None:
+        if not api.prints_json(kind.as_object(found)):
             stderr().print(Text(as_told(found.state), style="dim"), soft_wrap=True)
 
     @app.command(help=kind.show_help)
     @named
-    def show(api: Api, first: str, as_json: AsJson = False) -> None:
+    def show(api: Api, first: str) -> None:
         found = api.use(lambda client: kind.all_of(client, first))
-        if as_json:
-            print_json([kind.as_object(each) for each in found])
+        if api.prints_json([kind.as_object(each) for each in found]):
             return
         if not found:
             stderr().print(Text(f"{first} has no profile and no state of mind in any conversation yet.", style="dim"))
@@ -121,19 +119,19 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
 
     @app.command(help="Show the changes of a state of mind, newest first.")
     @named
-    def history(api: Api, first: str, second: str, as_json: AsJson = False) -> None:
+    def history(api: Api, first: str, second: str) -> None:
         async def work(client: Client, *where: str) -> RunPage:
             return await kind.history(client, *where, limit=SHOWN)
 
-        _print_runs(there(api, (first, second), work).runs, as_json, kind.turn)
+        _print_runs(api, there(api, (first, second), work).runs, kind.turn)
 
     @app.command(help="Show the signals in people's messages, newest first.")
     @named
-    def signals(api: Api, first: str, second: str, as_json: AsJson = False) -> None:
+    def signals(api: Api, first: str, second: str) -> None:
         async def work(client: Client, *where: str) -> SignalPage:
             return await kind.signals(client, *where, limit=SHOWN)
 
-        _print_signals(there(api, (first, second), work).signals, as_json, kind.turn)
+        _print_signals(api, there(api, (first, second), work).signals, kind.turn)
 
     @app.command("set", help=f"Set a state of mind. Options that are not given stay unchanged. {kind.takes_effect}")
     @named
@@ -144,7 +142,6 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
         mood: Mood = None,
         skill: Skill = None,
         complexity: Complexity = None,
-        as_json: AsJson = False,
     ) -> None:
         given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
         wanted = {name: value for name, value in given.items() if value is not None}
@@ -152,26 +149,24 @@ def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
         async def work(client: Client, *where: str) -> S:
             return await kind.set_state(client, *where, **wanted)
 
-        say(there(api, (first, second), work), as_json)
+        say(api, there(api, (first, second), work))
 
     @app.command(help="Reset a state of mind: mood, imprints and counters. The history stays.")
     @named
-    def reset(api: Api, first: str, second: str, as_json: AsJson = False) -> None:
+    def reset(api: Api, first: str, second: str) -> None:
         async def work(client: Client, *where: str) -> S:
             await kind.reset(client, *where)
             return await kind.stance(client, *where)
 
-        say(there(api, (first, second), work), as_json)
+        say(api, there(api, (first, second), work))
 
     @app.command("try", help=f"Run a metaprompt now and show its result. {kind.try_help}")
     @named
-    def try_(
-        api: Api, first: str, second: str, metaprompt: MetapromptName, apply: Apply = False, as_json: AsJson = False
-    ) -> None:
+    def try_(api: Api, first: str, second: str, metaprompt: MetapromptName, apply: Apply = False) -> None:
         async def work(client: Client, *where: str) -> TriedOut:
             return await kind.try_metaprompt(client, *where, metaprompt, apply=apply)
 
-        _print_trial(there(api, (first, second), work, models=True), as_json, kind.told)
+        _print_trial(api, there(api, (first, second), work, models=True), kind.told)
 
 
 async def _find(client: Client, agent: str, wanted: str) -> tuple[str, str]:
@@ -224,28 +219,23 @@ def as_told(state: StateOut) -> str:
     return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
 
 
-def _print_runs(found: Iterable[RunOut], as_json: bool, turn: str) -> None:
-    if as_json:
-        rows = [{"at": _time(each.at), turn: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
-                 "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
-        print_json(rows)
-        return
-    _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
+def _print_runs(api: Api, found: Iterable[RunOut], turn: str) -> None:
+    rows = [{"at": _time(each.at), turn: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
+             "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
+    if not api.prints_json(rows):
+        _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
 
 
-def _print_signals(found: Iterable[SignalOut], as_json: bool, turn: str) -> None:
-    if as_json:
-        rows = [{"at": _time(each.at), turn: each.cycle, "person": each.person, "name": each.name,
-                 "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
-        print_json(rows)
-        return
-    _print([(_time(each.at), f"{turn} {each.cycle}", each.name, each.rule) for each in found])
+def _print_signals(api: Api, found: Iterable[SignalOut], turn: str) -> None:
+    rows = [{"at": _time(each.at), turn: each.cycle, "person": each.person, "name": each.name,
+             "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
+    if not api.prints_json(rows):
+        _print([(_time(each.at), f"{turn} {each.cycle}", each.name, each.rule) for each in found])
 
 
-def _print_trial(tried: TriedOut, as_json: bool, once_applied: str) -> None:
+def _print_trial(api: Api, tried: TriedOut, once_applied: str) -> None:
     """Prints the prompt and the result."""
-    if as_json:
-        print_json(tried.model_dump(mode="json"))
+    if api.prints_json(tried):
         return
     console = stdout()
     console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
@@ -306,7 +296,6 @@ def settings(
     preset: Annotated[str | None, typer.Option(help="Always use this prompt profile.")] = None,
     mode: Annotated[str | None, typer.Option(help="The mode that rules and defaults use.")] = None,
     profile: Annotated[str | None, typer.Option(help="Reflection: a quick-start profile, such as basic.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Override the agent's settings in a conversation. Without options, the overrides are removed."""
     given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
@@ -316,8 +305,6 @@ def settings(
         return await client.set_stance_settings(*await _find(client, agent, space), wanted)
 
     found = api.use(work, models=True)
-    if as_json:
-        print_json(_as_object(found))
-    else:
+    if not api.prints_json(_as_object(found)):
         told = _settings(found) if found.settings else "The agent's settings hold."
         stderr().print(Text(printable(told), style="dim"), soft_wrap=True)

@@ -20,7 +20,7 @@ from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
 from denizen.settings.shape import Settings
 from denizen.shapes.stances import PresetsOut
 
-app = typer.Typer(help="Manage prompt profiles.", no_args_is_help=True)
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage prompt profiles.")
 
 
 def _prompt_config(settings: Settings) -> PromptConfig:
@@ -28,13 +28,12 @@ def _prompt_config(settings: Settings) -> PromptConfig:
 
 
 @app.command("list")
-def list_(api: Api, as_json: AsJson = False) -> None:
+def list_(api: Api) -> None:
     """List the presets and what each adds to an agent's instructions."""
     found = api.use(lambda client: client.profiles()).presets
     if not found:
         raise InvalidInput("The server's presets file has no presets. Add some to it.")
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
+    if api.prints_json(found):
         return
     table = Table.grid(padding=(0, 2))
     for each in found:
@@ -71,12 +70,10 @@ def try_(
     api: Api,
     message: Annotated[str, typer.Argument(help="An example message.")],
     mode: Annotated[str, typer.Option(help="The mode; an agent's mode is its handle.")] = "",
-    as_json: AsJson = False,
 ) -> None:
     """Show which preset the rules choose for a message, and why."""
     found = api.use(lambda client: client.try_profile(message, mode=mode))
-    if as_json:
-        print_json(found.model_dump(mode="json"))
+    if api.prints_json(found):
         return
     console = stdout()
     name, reason = printable(found.id or "none"), printable(found.reason)
@@ -86,11 +83,10 @@ def try_(
 
 
 @app.command()
-def show(api: Api, as_json: AsJson = False) -> None:
+def show(api: Api) -> None:
     """Print the presets of the organization as a presets file."""
     found = api.use(lambda client: client.presets())
-    if as_json:
-        print_json(found.model_dump(mode="json"))
+    if api.prints_json(found):
         return
     for each in found.warnings:
         stderr().print(Text(printable(each), style="yellow"))
@@ -101,22 +97,20 @@ def show(api: Api, as_json: AsJson = False) -> None:
 def set_(
     api: Api,
     file: Annotated[Path, typer.Argument(help="A presets file (JSON).", exists=True, dir_okay=False)],
-    as_json: AsJson = False,
 ) -> None:
     """Use this presets file for the organization, instead of the server's."""
     document = read_json(file)
-    _tell(api.use(lambda client: client.change_presets(document)), as_json)
+    _tell(api, api.use(lambda client: client.change_presets(document)))
 
 
 @app.command()
-def reset(api: Api, as_json: AsJson = False) -> None:
+def reset(api: Api) -> None:
     """Remove the organization's own presets, so that the server's apply."""
-    _tell(api.use(lambda client: client.reset_presets()), as_json)
+    _tell(api, api.use(lambda client: client.reset_presets()))
 
 
-def _tell(found: PresetsOut, as_json: bool) -> None:
-    if as_json:
-        print_json(found.model_dump(mode="json"))
+def _tell(api: Api, found: PresetsOut) -> None:
+    if api.prints_json(found):
         return
     for each in found.warnings:
         stderr().print(Text(printable(each), style="yellow"))

@@ -22,9 +22,9 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from denizen.cli.api import AgentName, Api, AsJson
+from denizen.cli.api import AgentName, Api
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stdout
+from denizen.cli.console import stdout
 from denizen.client import Client
 from denizen.models import codec
 from denizen.models.prices import usage_of
@@ -47,7 +47,6 @@ def replay(
         str | None, typer.Option("--model", help="Send the same requests to this model, and show the differences.")
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Only the beginning of each message.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show the exact requests and answers of a past cycle.
 
@@ -55,9 +54,7 @@ def replay(
     """
     if model is None:
         found = api.use(lambda client: client.replay(agent, cycle, step=step))
-        if as_json:
-            print_json([each.model_dump(mode="json") for each in found])
-        else:
+        if not api.prints_json(found):
             _show(stdout(), found, short=short)
         return
 
@@ -67,9 +64,7 @@ def replay(
         return list(zip(asked, await client.rethink(agent, cycle, model, step=step), strict=True))
 
     again = api.use(work, models=True)
-    if as_json:
-        print_json([asked.model_dump(mode="json") | {"again": each.model_dump(mode="json")} for asked, each in again])
-    else:
+    if not api.prints_json([asked.model_dump(mode="json") | {"again": each} for asked, each in again]):
         _show_again(stdout(), again)
 
 

@@ -32,7 +32,7 @@ _Person = Annotated[
 
 
 @app.command("set")
-def set_(api: Api, name: _Name, person: _Person = None, as_json: AsJson = False) -> None:
+def set_(api: Api, name: _Name, person: _Person = None) -> None:
     """Set a secret. Its value is asked for, or read from stdin, so that it is not on the command line.
 
     A provider's variable name, such as OPENAI_API_KEY, is used for its models. Tools use other secrets as ${NAME}.
@@ -46,14 +46,11 @@ def set_(api: Api, name: _Name, person: _Person = None, as_json: AsJson = False)
         return await access.set_key(name, value, whose=whose), await _handle(access)
 
     kept, me = api.use_access(work)
-    if as_json:
-        print_json(_as_object(kept, me))
-    else:
-        stderr().print(f"{kept.name} is kept{f' for {person}' if person else ''}.", style="dim")
+    api.tell(_as_object(kept, me), f"{kept.name} is kept{f' for {person}' if person else ''}.")
 
 
 @app.command("list")
-def list_(api: Api, as_json: AsJson = False) -> None:
+def list_(api: Api) -> None:
     """List secrets with their last letters. Values are never shown.
 
     With --url: your own and, for admins, the organization's. On the server's machine: everyone's.
@@ -63,22 +60,19 @@ def list_(api: Api, as_json: AsJson = False) -> None:
         return await access.keys(), await _handle(access)
 
     found, me = api.use_access(work)
-    if as_json:
-        print_json([_as_object(each, me) for each in found])
-    elif found:
+    if api.prints_json([_as_object(each, me) for each in found]):
+        return
+    if found:
         stdout().print(_table(found, me))
     else:
         stderr().print("No secret is kept. `denizen secrets set NAME` keeps one.", style="dim")
 
 
 @app.command()
-def delete(api: Api, name: _Name, person: _Person = None, as_json: AsJson = False) -> None:
+def delete(api: Api, name: _Name, person: _Person = None) -> None:
     """Delete a secret. Agents that are working may use it until they finish."""
     api.use_access(lambda access: access.delete_key(name, whose=person or "organization"))
-    if as_json:
-        print_json({"name": name, "person": person, "deleted": True})
-    else:
-        stderr().print(f"{name} is forgotten.", style="dim")
+    api.tell({"name": name, "person": person, "deleted": True}, f"{name} is forgotten.")
 
 
 @app.command()

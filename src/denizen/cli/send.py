@@ -10,10 +10,8 @@ from typing import Annotated
 
 import typer
 from pydantic import JsonValue
-from rich.text import Text
 
-from denizen.cli.api import AgentName, Api, AsJson, SpaceName, find
-from denizen.cli.console import print_json, stderr
+from denizen.cli.api import AgentName, Api, SpaceName, find
 from denizen.client import Client, Message
 from denizen.errors import InvalidInput
 from denizen.ids import new_id
@@ -36,7 +34,6 @@ def send(
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: the same key and text are posted only once.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Post a message in a space. `denizen chat` shows the answers."""
     if len(alt or ()) > len(file or ()):
@@ -54,10 +51,7 @@ def send(
         return there.name, await client.post(there.id, said, key=key or new_id(), **more)
 
     name, message = api.use(work)
-    if as_json:
-        print_json(message.model_dump(mode="json"))
-    else:
-        stderr().print(Text(f'Said in "{name}", as number {message.seq:,}.', style="dim"))
+    api.tell(message, f'Said in "{name}", as number {message.seq:,}.')
 
 
 def trigger(
@@ -69,9 +63,8 @@ def trigger(
     id: Annotated[str | None, typer.Option(help="Idempotency key: the same id is delivered only once.")] = None,
     urgent: Annotated[bool, typer.Option("--urgent", help="The agent sees it in the middle of a cycle.")] = False,
     file: Annotated[
-        list[Path] | None, typer.Option(help="A file that belongs to it; give it several times for several files.")
+        list[Path] | None, typer.Option(help="A file to attach; give it several times for several files.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Send an event to an agent. It wakes and decides what to do."""
     if not text and data is None and not file:
@@ -83,10 +76,7 @@ def trigger(
         return await client.trigger(agent, service, told, data=given, id=id, urgent=urgent, files=files)
 
     accepted = api.use(work)
-    if as_json:
-        print_json({"id": accepted.id, "agent": agent})
-    else:
-        stderr().print(Text(f"{agent} has it in its inbox.", style="dim"))
+    api.tell({"id": accepted.id, "agent": agent}, f"{agent} has it in its inbox.")
 
 
 def _text(given: str) -> str:

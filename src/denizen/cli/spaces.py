@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.agents import STYLES, confirm
-from denizen.cli.api import Api, AsJson, SpaceName, as_mention, find
+from denizen.cli.api import Api, SpaceName, as_mention, find
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import stderr, stdout
 from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
 from denizen.shapes.spaces import RetentionOut
@@ -39,12 +39,12 @@ _Attention = Annotated[str, typer.Option(help="Which messages reach an agent: al
 
 
 @app.command("list")
-def list_(api: Api, as_json: AsJson = False) -> None:
+def list_(api: Api) -> None:
     """List your spaces, with members and unread messages."""
     found = api.use(lambda client: client.spaces())
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-    elif found:
+    if api.prints_json(found):
+        return
+    if found:
         stdout().print(_table(found))
         for each in found:
             for status in each.statuses:
@@ -58,7 +58,6 @@ def show(
     api: Api,
     space: SpaceName,
     limit: Annotated[int, typer.Option(min=0, max=200, help="How many of the last messages to show.")] = 20,
-    as_json: AsJson = False,
 ) -> None:
     """Show the members and the last messages of a space."""
 
@@ -67,24 +66,20 @@ def show(
         return there, await client.messages(there.id, limit=limit) if limit else []
 
     there, said = api.use(work)
-    if as_json:
-        told = [each.model_dump(mode="json") for each in said]
-        print_json(there.model_dump(mode="json") | {"messages": told})
-    else:
+    if not api.prints_json(there.model_dump(mode="json") | {"messages": said}):
         _show(there, said)
 
 
 @app.command()
 def create(
     api: Api,
-    name: Annotated[str, typer.Argument(help="What it is called.")],
+    name: Annotated[str, typer.Argument(help="The name.")],
     members: Annotated[
         list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Other members: handles or ids.")
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Only members can see it.")] = False,
     floor: _Floor = None,
     agent_run_limit: _RunLimit = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a space with yourself and the named members."""
 
@@ -94,7 +89,7 @@ def create(
         return await client.create_space(name, joining, private=private, floor=floor, agent_run_limit=agent_run_limit)
 
     made = api.use(work)
-    _said(made, as_json, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
+    api.tell(made, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
 
 
 @app.command()
@@ -105,7 +100,6 @@ def edit(
     private: Annotated[bool | None, typer.Option("--private/--public", help="Whether only members can see it.")] = None,
     floor: _Floor = None,
     agent_run_limit: _RunLimit = None,
-    as_json: AsJson = False,
 ) -> None:
     """Rename a space, make it private, or change which agents answer."""
     if all(each is None for each in (name, private, floor, agent_run_limit)):
@@ -119,18 +113,18 @@ def edit(
 
     made = api.use(work)
     private_too = ", private" if made.private else ""
-    _said(made, as_json, f'It is "{printable(made.name)}" now{private_too}, with the floor {made.floor}.')
+    api.tell(made, f'It is "{printable(made.name)}" now{private_too}, with the floor {made.floor}.')
 
 
 @app.command("continue")
-def continue_(api: Api, space: SpaceName, as_json: AsJson = False) -> None:
+def continue_(api: Api, space: SpaceName) -> None:
     """Let agents that stopped answering each other in a space continue."""
 
     async def work(client: Client) -> Space:
         return await client.let_agents_go_on((await find(client, space)).id)
 
     there = api.use(work)
-    _said(there, as_json, f'The agents in "{printable(there.name)}" may go on.')
+    api.tell(there, f'The agents in "{printable(there.name)}" may go on.')
 
 
 @app.command()
@@ -144,8 +138,7 @@ def keep(
         bool, typer.Option("--archive", help="Write them to a file on the server before they are removed.")
     ] = False,
     default: Annotated[bool, typer.Option("--default", help="Keep them as long as the organization says.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Show or set how long the messages of a space are kept. By default for ever."""
     if default and days is not None:
@@ -158,9 +151,7 @@ def keep(
         kept = api.use(lambda client: client.set_retention(there.id, None if default else days, archive=archive))
     else:
         kept = api.use(lambda client: client.retention(there.id))
-    if as_json:
-        print_json(kept.model_dump(mode="json"))
-    else:
+    if not api.prints_json(kept):
         stdout().print(Text(_kept_sentence(there, kept)))
 
 
@@ -183,18 +174,15 @@ def open_(
     api: Api,
     space: Annotated[str, typer.Argument(metavar="SPACE_ID", help="The id of a private space that you are not in.")],
     reason: Annotated[str, typer.Option(help="The reason, shown to the members and kept in the audit log.")],
-    as_json: AsJson = False,
 ) -> None:
     """Open a private space to read it for an hour (owners only). Its members are told who opened it, and why."""
     made = api.use(lambda client: client.open_private_space(space, reason))
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
+    if not api.prints_json(made):
         stderr().print(f"You can read this space until {made.until:%Y-%m-%d %H:%M} UTC. Its members were told.")
 
 
 @app.command()
-def join(api: Api, space: SpaceName, member: _Member, attention: _Attention = "all", as_json: AsJson = False) -> None:
+def join(api: Api, space: SpaceName, member: _Member, attention: _Attention = "all") -> None:
     """Add a member to a space. Its agents are told."""
 
     async def work(client: Client) -> tuple[Space, Member]:
@@ -202,11 +190,11 @@ def join(api: Api, space: SpaceName, member: _Member, attention: _Attention = "a
         return there, await client.add_member(there.id, member, attention=attention)
 
     there, came = api.use(work)
-    _said(came, as_json, f'@{came.handle} is in "{printable(there.name)}".')
+    api.tell(came, f'@{came.handle} is in "{printable(there.name)}".')
 
 
 @app.command()
-def leave(api: Api, space: SpaceName, member: _Member, as_json: AsJson = False) -> None:
+def leave(api: Api, space: SpaceName, member: _Member) -> None:
     """Remove a member from a space. Their messages stay."""
 
     async def work(client: Client) -> Space:
@@ -215,10 +203,8 @@ def leave(api: Api, space: SpaceName, member: _Member, as_json: AsJson = False) 
         return there
 
     there = api.use(work)
-    if as_json:
-        print_json({"space": there.id, "member": member, "left": True})
-    else:
-        stderr().print(f'{printable(member)} is not in "{printable(there.name)}" any more.', style="dim")
+    said = f'{printable(member)} is not in "{printable(there.name)}" any more.'
+    api.tell({"space": there.id, "member": member, "left": True}, said)
 
 
 @app.command()
@@ -227,7 +213,6 @@ def attend(
     space: SpaceName,
     member: _Member,
     attention: Annotated[str, typer.Argument(help="all, mentions or none.")],
-    as_json: AsJson = False,
 ) -> None:
     """Set which messages of a space reach an agent's inbox."""
 
@@ -235,14 +220,7 @@ def attend(
         return await client.change_member((await find(client, space)).id, member, attention=attention)
 
     changed = api.use(work)
-    _said(changed, as_json, f"@{changed.handle} attends to: {changed.attention}.")
-
-
-def _said(made: Space | Member, as_json: bool, sentence: str) -> None:
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
-        stderr().print(Text(sentence, style="dim"))
+    api.tell(changed, f"@{changed.handle} attends to: {changed.attention}.")
 
 
 def _table(found: Sequence[Space]) -> Table:

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.roles import PERSONAL
-from denizen.cli.api import Api, AsJson, as_mention
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.api import Api, as_mention
+from denizen.cli.console import stderr, stdout
 from denizen.errors import InvalidInput
 from denizen.shapes.access import ListedToken, TokenCreated
 
@@ -38,9 +38,10 @@ def create(
     days: Annotated[float | None, typer.Option(min=0.001, help="Days until it expires (default: never).")] = None,
     speaks_for_others: Annotated[
         bool,
-        typer.Option("--speaks-for-others", help="Let its bearer name the person of a request to /v1 (Open WebUI)."),
+        typer.Option(
+            "--speaks-for-others", help="Let the client say for which person each request to /v1 is (Open WebUI)."
+        ),
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Create an access token. Its secret is shown only once."""
     if role is not None and role not in PERSONAL:
@@ -51,7 +52,7 @@ def create(
             name, entity=entity, role=role, expires_at=until, speaks_for_others=speaks_for_others
         )
     )
-    _show(made, as_json)
+    _show(api, made)
 
 
 @app.command("list")
@@ -63,37 +64,32 @@ def list_(
             metavar="[HANDLE]", callback=as_mention, help="Whose tokens (default: everyone's that you can manage)."
         ),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """List tokens, sessions and login links, including revoked ones. Secrets are never shown."""
     found = api.use_access(lambda access: access.tokens(entity, everyone=entity is None))
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-    elif found:
+    if api.prints_json(found):
+        return
+    if found:
         stdout().print(_table(found))
     else:
         stderr().print("There is none. `denizen token create` makes one.", style="dim")
 
 
 @app.command()
-def rotate(api: Api, id: _Id, as_json: AsJson = False) -> None:
+def rotate(api: Api, id: _Id) -> None:
     """Replace the secret of a token. The new one is shown only once; the old one stops working."""
-    _show(api.use_access(lambda access: access.rotate_token(id)), as_json)
+    _show(api, api.use_access(lambda access: access.rotate_token(id)))
 
 
 @app.command()
-def revoke(api: Api, id: _Id, as_json: AsJson = False) -> None:
+def revoke(api: Api, id: _Id) -> None:
     """Revoke a token, session or login link."""
     api.use_access(lambda access: access.revoke_token(id))
-    if as_json:
-        print_json({"id": id, "revoked": True})
-    else:
-        stderr().print("Revoked.", style="dim")
+    api.tell({"id": id, "revoked": True}, "Revoked.")
 
 
-def _show(made: TokenCreated, as_json: bool) -> None:
-    if as_json:
-        print_json(made.token.model_dump(mode="json") | {"secret": made.secret})
+def _show(api: Api, made: TokenCreated) -> None:
+    if api.prints_json(made.token.model_dump(mode="json") | {"secret": made.secret}):
         return
     # Alone on stdout, so that it can be piped.
     typer.echo(made.secret)

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from denizen import __version__
 from denizen.access import tokens
 from denizen.app import Runtime
-from denizen.cli.console import begin, stderr, stdout
+from denizen.cli.console import begin, labelled, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, announced_address, open_house
 from denizen.cli.importing import importing
 from denizen.ids import EntityId
@@ -221,9 +220,7 @@ def _say_hello(
     secrets: _Secrets | None,
 ) -> None:
     agents, spaces = residents
-    lines = Table.grid(padding=(0, 2))
-    lines.add_column(style="dim")
-    lines.add_column(overflow="fold")
+    lines = labelled()
     lines.add_row("address", address)
     lines.add_row("data", masked(settings.database_url))
     lines.add_row("model", why_model)

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.signatures import SCHEMES
-from denizen.cli.api import AgentName, Api, AsJson
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.api import AgentName, Api
+from denizen.cli.console import labelled, stderr, stdout
 from denizen.cli.secrets import read_secret
 from denizen.client import Client
 from denizen.errors import InvalidInput
@@ -33,7 +33,6 @@ def add(
         bool, typer.Option("--own-secret", help="Ask for the secret, or read it from stdin (default: create one).")
     ] = False,
     urgent: Annotated[bool, typer.Option(help="The agent sees the events in the middle of a cycle.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Create a webhook. Its secret is shown only once.
 
@@ -48,38 +47,31 @@ def add(
 
     made, address = api.use(work)
     secret = made.secret if given is None else None
-    if as_json:
-        print_json(made.webhook.model_dump(mode="json") | ({} if secret is None else {"secret": secret}))
-    else:
+    if not api.prints_json(made.webhook.model_dump(mode="json") | ({} if secret is None else {"secret": secret})):
         _show_new(made.webhook, address, secret)
 
 
 @app.command("list")
-def list_(api: Api, agent: AgentName, as_json: AsJson = False) -> None:
+def list_(api: Api, agent: AgentName) -> None:
     """Show the webhooks of an agent."""
     found = api.use(lambda client: client.webhooks(agent))
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-    elif found:
+    if api.prints_json(found):
+        return
+    if found:
         stdout().print(_table(found))
     else:
         stderr().print("There is none. `denizen webhooks add` makes one.", style="dim")
 
 
 @app.command()
-def revoke(api: Api, webhook: Annotated[str, typer.Argument(help="Its id.")], as_json: AsJson = False) -> None:
+def revoke(api: Api, webhook: Annotated[str, typer.Argument(help="Its id.")]) -> None:
     """Delete a webhook: its address stops working."""
     api.use(lambda client: client.revoke_webhook(webhook))
-    if as_json:
-        print_json({"id": webhook, "revoked": True})
-    else:
-        stderr().print("Revoked.", style="dim")
+    api.tell({"id": webhook, "revoked": True}, "Revoked.")
 
 
 def _show_new(webhook: WebhookOut, address: str, secret: str | None) -> None:
-    lines = Table.grid(padding=(0, 2))
-    lines.add_column(style="dim")
-    lines.add_column(overflow="fold")
+    lines = labelled()
     lines.add_row("address", f"{address}{webhook.path}")
     if secret is not None:
         lines.add_row("secret", Text(secret, style="bold"))

@@ -16,6 +16,7 @@ from denizen.shapes.access import KeyList, KeyOut, ListedToken, LoginCreated, To
 from denizen.shapes.audit import AuditPage, OpeningOut
 from denizen.shapes.definitions import Applied, DocumentOut
 from denizen.shapes.forgetting import ReceiptOut, ReceiptPage
+from denizen.shapes.mcp_servers import SignInBegun, SignInServerList, SignInServerOut
 from denizen.shapes.people import PictureOut, PicturesOut
 from denizen.shapes.portability import ImportedOut
 
@@ -40,6 +41,18 @@ class Administration(Connection):
 
     async def delete_key(self, name: str, *, whose: str = "organization") -> None:
         await self._tell("DELETE", path_to("keys", name), params={"whose": whose})
+
+    async def mcp_servers(self) -> list[SignInServerOut]:
+        """Returns the MCP servers that an admin signs in to."""
+        return (await self._ask(SignInServerList, "GET", "/api/mcp-servers")).servers
+
+    async def begin_mcp_sign_in(self, name: str) -> SignInBegun:
+        """Begins to sign in to an MCP server; `url` is opened in a browser."""
+        return await self._ask(SignInBegun, "POST", path_to("mcp-servers", name, "sign-in"))
+
+    async def finish_mcp_sign_in(self, answer: str) -> SignInServerOut:
+        """Completes a sign-in, with the whole address to which the browser was sent back."""
+        return await self._ask(SignInServerOut, "POST", "/api/mcp-servers/answer", json={"answer": answer})
 
     async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[ListedToken]:
         """Returns the caller's tokens, another's, or those of everyone for whom the caller may create some."""

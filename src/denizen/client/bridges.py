@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from denizen.client.connection import Connection, path_to
-from denizen.shapes.bridges import AddressList, AddressOut, BridgeCreated, BridgeList, BridgeOut, ChannelOut
+from denizen.shapes.bridges import (
+    AddressList,
+    AddressOut,
+    BridgeAddressList,
+    BridgeAddressOut,
+    BridgeCreated,
+    BridgeList,
+    BridgeOut,
+    ChannelOut,
+)
 
 
 class Bridges(Connection):
@@ -36,6 +45,18 @@ class Bridges(Connection):
     async def retry_bridge(self, bridge_id: str) -> None:
         """Connects it anew, and sends everything that waits or failed."""
         await self._tell("POST", path_to("bridges", bridge_id, "retry"))
+
+    async def pause_bridge(self, bridge_id: str) -> None:
+        """Carries nothing until it is resumed."""
+        await self._tell("POST", path_to("bridges", bridge_id, "pause"))
+
+    async def resume_bridge(self, bridge_id: str) -> None:
+        """Carries messages again, and sends what waits."""
+        await self._tell("POST", path_to("bridges", bridge_id, "resume"))
+
+    async def bridge_addresses(self, bridge_id: str) -> list[BridgeAddressOut]:
+        """Returns the accounts that have written through the bridge."""
+        return (await self._ask(BridgeAddressList, "GET", path_to("bridges", bridge_id, "addresses"))).addresses
 
     async def connect_room(self, bridge_id: str, space_id: str, room: str) -> ChannelOut:
         """Connects a room elsewhere with a space."""

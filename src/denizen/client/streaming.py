@@ -42,7 +42,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class MessageChanged:
-    """An edited or deleted message, as it is now. `deleted_at` says which."""
+    """A message that was edited, deleted, reacted to or pinned, as it is now."""
 
     message: MessageOut
 
@@ -56,7 +56,16 @@ class UnknownEvent:
 
 
 StreamEvent: TypeAlias = (
-    MessageOut | CallOut | StreamStarted | StreamDelta | StreamAborted | AgentStatus | SpaceStatuses | Connected | Lost
+    MessageOut
+    | MessageChanged
+    | CallOut
+    | StreamStarted
+    | StreamDelta
+    | StreamAborted
+    | AgentStatus
+    | SpaceStatuses
+    | Connected
+    | Lost
 )
 """The events of `Client.stream`."""
 LifeEvent: TypeAlias = EventData | MessageChanged | UnknownEvent | Connected | Lost

@@ -27,7 +27,7 @@ from denizen.consciousness.log import Entry
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line, plain_name, quote
 from denizen.models.demo.marks import CHAPTER_MARK
-from denizen.storage.database import Tx, insert_ignore, statement, storable, value
+from denizen.storage.database import Tx, insert_ignore, select_where, statement, storable, value
 from denizen.storage.schema import cycle_spaces, cycles, messages, minds, passages
 from denizen.storage.schema import layers as layer_rows
 from denizen.storage.schema import log as log_rows
@@ -313,14 +313,14 @@ _some = statement(
         *_of, layer_rows.c.first >= bindparam("first"), layer_rows.c.first <= bindparam("last")
     )
 )
-_add = insert_ignore(layer_rows, ("agent_id", "level", "first", "digest", "created_at"))
+_add = insert_ignore(layer_rows, "agent_id, level, first, digest, created_at")
 _change = statement(
     update(layer_rows)
     .where(*_this, layer_rows.c.digest == bindparam("before"))
     .values(digest=bindparam("after"), created_at=bindparam("now"))
 )
 _drop = statement(delete(layer_rows).where(*_this))
-_window = statement(select(minds.c.window_from, minds.c.cycle_count).where(minds.c.agent_id == bindparam("agent_id")))
+_window = select_where(minds, "window_from, cycle_count", "agent_id")
 
 
 def notes_of(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Sequence[Note]]:
@@ -383,36 +383,36 @@ def _waits(state: _State, now: int) -> bool:
 
 def claim(tx: Tx, agent_id: AgentId, first: int, seconds: float) -> bool:
     """Claim the chapter for as long as writing it may take. False if another process writes it, or has."""
-    row = tx.one(_one, agent_id=agent_id, first=first)
-    state = _State(None) if row is None else _load(row[0])
+    digest = value(tx, _one, agent_id=agent_id, first=first)
+    state = _State(None) if digest is None else _load(digest)
     if state.notes is not None or _waits(state, tx.now):
         return False
     # Counted as a failure until it is stored: a process that dies meanwhile has not succeeded.
     after = _dump(_State(None, tx.now + int(seconds * SECOND), state.failures + 1))
-    if row is None:
+    if digest is None:
         added = {"agent_id": agent_id, "level": LEVEL, "first": first, "digest": after, "created_at": tx.now}
         return tx.run(_add, **added) > 0
-    return tx.run(_change, agent=agent_id, at=first, before=row[0], after=after, now=tx.now) > 0
+    return tx.run(_change, agent=agent_id, at=first, before=digest, after=after, now=tx.now) > 0
 
 
 def give_up(tx: Tx, agent_id: AgentId, made: Source, *, failed: bool) -> None:
     """End an attempt without a result. After a failure, the next one has to wait."""
-    row = tx.one(_one, agent_id=agent_id, first=made.first)
-    if row is None or _load(row[0]).notes is not None:
+    digest = value(tx, _one, agent_id=agent_id, first=made.first)
+    if digest is None or _load(digest).notes is not None:
         return
     wait = (_BACK_OFF_SECONDS << min(made.failures, _MOST_DOUBLED)) * SECOND if failed else 0
     after = _dump(_State(None, tx.now + wait if failed else 0, made.failures + failed))
-    tx.run(_change, agent=agent_id, at=made.first, before=row[0], after=after, now=tx.now)
+    tx.run(_change, agent=agent_id, at=made.first, before=digest, after=after, now=tx.now)
 
 
 def keep(tx: Tx, agent_id: AgentId, made: Source, notes: Mapping[int, Sequence[Note]], model: str) -> bool:
     """Store the chapter. False, and nothing changes, if its source has changed since, or somebody has forgotten it."""
     # First: forgetting locks the table, so what is compared here cannot change before the commit.
-    row = tx.one(_locked, agent_id=agent_id, first=made.first)
-    if row is None or _load(row[0]).notes is not None or source(tx, agent_id, made.first).digest != made.digest:
+    digest = value(tx, _locked, agent_id=agent_id, first=made.first)
+    if digest is None or _load(digest).notes is not None or source(tx, agent_id, made.first).digest != made.digest:
         return False
     after = _dump(_State(notes), model)
-    return tx.run(_change, agent=agent_id, at=made.first, before=row[0], after=after, now=tx.now) > 0
+    return tx.run(_change, agent=agent_id, at=made.first, before=digest, after=after, now=tx.now) > 0
 
 
 def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select
 
 from denizen.consciousness import chapters, conversation_summaries, eras, layers, selfhood
 from denizen.consciousness.conversation_summaries import Summaries
@@ -25,7 +25,7 @@ from denizen.consciousness.window import Budget, first_of_last, keep, shown
 from denizen.ids import AgentId
 from denizen.inbox.format import speaker
 from denizen.models.tokens import PER_MESSAGE, estimate
-from denizen.storage.database import Tx, insert_ignore, statement, value, values
+from denizen.storage.database import Tx, insert_ignore, select_where, statement, update_where, value, values
 from denizen.storage.schema import cycles, effects, entities, minds, passages, selves, spaces
 from denizen.storage.schema import layers as layer_rows
 
@@ -44,7 +44,7 @@ Unfinished = Literal["unfinished"]
 
 
 @dataclass(frozen=True, slots=True)
-class Crowded:
+class FullMind:
     """A mind that needs room, between two cycles."""
 
     identity: Identity
@@ -65,7 +65,7 @@ class Crowded:
     """Whether nothing has to leave: only what is told of earlier cycles is rendered anew."""
 
 
-class Compacted(NamedTuple):
+class CompactedMind(NamedTuple):
     """The new content of the mind."""
 
     era: Era
@@ -96,11 +96,11 @@ def is_outdated(tx: Tx, mind: Mind) -> bool:
     return mind.window.strategy == "rolling" or chapters.any_since(tx, agent_id, began_at or 0)
 
 
-def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal", *, has_room: bool = False) -> Crowded:
+def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal", *, has_room: bool = False) -> FullMind:
     """What compaction needs to know of a mind between two cycles."""
     who = (mind.identity, mind.version, mind.window, mind.budget, mind.era)
     shortened = {**mind.era.shortened, **mind.views}
-    return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction, profile, has_room)
+    return FullMind(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction, profile, has_room)
 
 
 def _room(budget: Budget, correction: float, self_text: str, tool_tokens: int) -> int:
@@ -108,32 +108,21 @@ def _room(budget: Budget, correction: float, self_text: str, tool_tokens: int) -
     return max(int(budget.request / correction) - tool_tokens - PER_MESSAGE - estimate(self_text), 0)
 
 
-_mind = statement(
-    select(minds.c.cycle_count, minds.c.window_from, minds.c.news).where(minds.c.agent_id == bindparam("agent_id"))
-)
-_number = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")))
-_first_seq = statement(
-    select(cycles.c.first_seq).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
-)
+_mind = select_where(minds, "cycle_count, window_from, news", "agent_id")
+_number = select_where(cycles, "number", "id")
+_first_seq = select_where(cycles, "first_seq", "agent_id, number")
 _era = statement(
     select(minds.c.era_version, minds.c.last_cycle_at, selves.c.created_at)
     .select_from(minds.outerjoin(selves, (selves.c.agent_id == minds.c.agent_id) & (selves.c.era == minds.c.era)))
     .where(minds.c.agent_id == bindparam("agent_id"))
 )
-_read_outside = statement(
-    select(cycles.c.id).where(
-        cycles.c.agent_id == bindparam("agent_id"),
-        cycles.c.number == bindparam("number"),
-        cycles.c.number.is_not(None),
-        cycles.c.outside_from.is_not(None),
-    )
+_read_outside = select_where(
+    cycles, "id", "agent_id, number", cycles.c.number.is_not(None), cycles.c.outside_from.is_not(None)
 )
-_move_window = statement(
-    update(minds).where(minds.c.agent_id == bindparam("agent")).values(window_from=bindparam("first"))
-)
+_move_window = update_where(minds, "agent_id", set_="window_from")
 
 
-def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
+def compact(tx: Tx, lease: Lease, mind: FullMind) -> CompactedMind | Unfinished:
     """Shrink the window to its target, and let the layers summarize everything before it. Only between cycles.
 
     A new era begins, unless nothing changes.
@@ -168,26 +157,26 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     era = replace(mind.era, number=mind.era.number + 1, text=text, layers=told or None, shortened=kept.shortened)
     era = replace(era, outside=outside)
     if first == window_from and (era.layers, era.shortened) == (mind.era.layers, mind.era.shortened):
-        return Compacted(mind.era, mind.past)
+        return CompactedMind(mind.era, mind.past)
     eras.store(tx, lease.agent_id, era)
     eras.begin(tx, lease.agent_id, era, eras.SelfInputs(mind.version, news, seen.facts))
-    tx.run(_move_window, agent=lease.agent_id, first=first)
-    return Compacted(era, tuple(shown(staying, kept.shortened)))
+    tx.run(_move_window, agent_id=lease.agent_id, window_from=first)
+    return CompactedMind(era, tuple(shown(staying, kept.shortened)))
 
 
 def _number_of(tx: Tx, entry: Entry) -> int:
-    row = tx.one(_number, id=entry.cycle_id)
-    assert row is not None
-    return row[0]
+    number = value(tx, _number, id=entry.cycle_id)
+    assert number is not None
+    return number
 
 
-def _layer_characters(mind: Crowded, room: int) -> int:
+def _layer_characters(mind: FullMind, room: int) -> int:
     """The size of the layers: by the window, not by how much of it the self takes now, unless that is very much."""
     tokens = min(int((mind.budget.request - mind.tool_tokens) * mind.window.layer_share), room // 4) - PER_MESSAGE
     return max(4 * tokens, 0)
 
 
-def _read_summaries(tx: Tx, mind: Crowded, characters: int) -> Summaries:
+def _read_summaries(tx: Tx, mind: FullMind, characters: int) -> Summaries:
     """The utility model's summaries of the agent's conversations, in at most half of the room of the layers.
 
     If there are none, the layers have all of it.
@@ -197,7 +186,7 @@ def _read_summaries(tx: Tx, mind: Crowded, characters: int) -> Summaries:
     return conversation_summaries.read(tx, mind.identity.entity.id, characters // 2)
 
 
-def _first_unsummarized(tx: Tx, mind: Crowded, written: Summaries) -> int:
+def _first_unsummarized(tx: Tx, mind: FullMind, written: Summaries) -> int:
     """The index of the first entry that stays although there is room: cycles that are summarized leave the window,
     but for the most recent ones.
     """
@@ -233,14 +222,8 @@ def _text_of_layers(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: st
 
 # Digests of groups of cycles
 
-_digest = statement(
-    select(layer_rows.c.digest).where(
-        layer_rows.c.agent_id == bindparam("agent_id"),
-        layer_rows.c.level == bindparam("level"),
-        layer_rows.c.first == bindparam("first"),
-    )
-)
-_keep_digest = insert_ignore(layer_rows, ("agent_id", "level", "first", "digest", "created_at"))
+_digest = select_where(layer_rows, "digest", "agent_id, level, first")
+_keep_digest = insert_ignore(layer_rows, "agent_id, level, first, digest, created_at")
 _drop_digest = statement(
     delete(layer_rows).where(
         layer_rows.c.agent_id == bindparam("agent"),
@@ -262,9 +245,9 @@ class _Digests:
 
     def of(self, level: int, first: int) -> Digest | None:
         """The digest of the group at that level; None if it is too much to be made now."""
-        row = self._tx.one(_digest, agent_id=self._agent_id, level=level, first=first)
-        if row is not None:
-            return layers.load(row[0])
+        stored = value(self._tx, _digest, agent_id=self._agent_id, level=level, first=first)
+        if stored is not None:
+            return layers.load(stored)
         made = self._make(level, first)
         if made is not None:
             encoded = layers.dump(made)
@@ -348,6 +331,7 @@ _heard = statement(
         passages.c.cycle >= bindparam("first"),
         passages.c.cycle <= bindparam("last"),
         passages.c.kind.in_(("heard", "said")),
+        passages.c.file_id.is_(None),  # The speaker of those is the name of a file.
     )
     .group_by(*_there, *_where)
     .order_by(passages.c.cycle, func.min(passages.c.number))

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, case, func, or_, select
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox.format import one_line, quoted_name, visible
 from denizen.inbox.statements import plain_statement, statements_in
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import memberships, messages, passages, rollings, spaces
 
 MARK: Final = "[ROLLING MEMORY — "
@@ -147,8 +147,8 @@ def first_uncovered(tx: Tx, agent_id: AgentId, first: int, shown: Summaries) -> 
 
     The messages of a cycle are known by its passages: a cycle that has none yet is not covered.
     """
-    row = tx.one(_last_passage, agent_id=agent_id)
-    uncovered = [first if row is None or row[0] is None else max(row[0] + 1, first)]
+    last = value(tx, _last_passage, agent_id=agent_id)
+    uncovered = [first if last is None else max(last + 1, first)]
     for space_id, any_message, after_the_summary in tx.all(_first_of_spaces, agent_id=agent_id, first=first):
         found = after_the_summary if space_id in shown.spaces else any_message
         uncovered += [] if found is None else [found]

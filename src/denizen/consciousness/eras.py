@@ -6,19 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, case, select, update
+from sqlalchemy import bindparam, case, update
 
 from denizen.consciousness.selfhood import Era, Facts
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, select_where, statement, update_where
 from denizen.storage.schema import minds, selves
 
-_self = statement(
-    select(selves.c.text, selves.c.layers, selves.c.shortened, selves.c.outside).where(
-        selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era")
-    )
-)
-_add_self = insert_into(selves, "agent_id", "era", "text", "layers", "shortened", "outside", "created_at")
+_self = select_where(selves, "text, layers, shortened, outside", "agent_id, era")
+_add_self = insert_into(selves, "agent_id, era, text, layers, shortened, outside, created_at")
 _begin_era = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
@@ -30,17 +26,8 @@ _begin_era = statement(
         outside=case((bindparam("from_outside") == 1, 1), else_=minds.c.outside),
     )
 )
-_take_over = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(
-        cycle_count=bindparam("cycles"),
-        last_cycle_at=bindparam("ended_at"),
-        window_from=bindparam("first"),
-        era=bindparam("new_era"),
-        era_version=0,
-        outside=bindparam("from_outside"),
-    )
+_take_over = update_where(
+    minds, "agent_id", set_="cycle_count, last_cycle_at, window_from, era, outside", era_version=0
 )
 
 
@@ -90,10 +77,10 @@ def take_over(
     """Give the agent a copied history. Its next cycle begins a new era: its surroundings are different."""
     tx.run(
         _take_over,
-        agent=agent_id,
-        cycles=cycles,
-        ended_at=ended_at,
-        first=window_from,
-        new_era=era,
-        from_outside=int(outside),
+        agent_id=agent_id,
+        cycle_count=cycles,
+        last_cycle_at=ended_at,
+        window_from=window_from,
+        era=era,
+        outside=int(outside),
     )

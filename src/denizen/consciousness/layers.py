@@ -257,7 +257,7 @@ def _weight_of_deeds(lived: LayerCycle) -> int:
 # Digests of many cycles
 
 
-class Telling(NamedTuple):
+class WeightedLine(NamedTuple):
     """A line and its weight; of equal weights, the newer wins. `words` are the summary's, to leave out repetitions."""
 
     weight: int
@@ -285,7 +285,7 @@ class Digest:
     """In how many cycles each was heard."""
     places: Tally
     effects: Tally
-    lines: tuple[Telling, ...]
+    lines: tuple[WeightedLine, ...]
     """The most significant cycles, without repetitions, most significant first."""
 
 
@@ -302,14 +302,14 @@ def digest(lived: LayerCycle, zone: str, novelty: float = 0.0) -> Digest:
     )
 
 
-def _tellings(lived: LayerCycle, zone: str, novelty: float) -> Iterator[Telling]:
+def _tellings(lived: LayerCycle, zone: str, novelty: float) -> Iterator[WeightedLine]:
     """A line for the summary; or, where a model wrote notes, one for each of them."""
     weights = [_note_weight(each, lived, novelty) for each in lived.notes]
     if len(weights) < len(lived.texts):
         weights.insert(0, weight(lived, novelty))
     for worth, text in zip(weights, lived.texts, strict=True):
         words = " ".join(text.casefold().split())[:TELLING_CHARACTERS]
-        yield Telling(worth, lived.number, words, line(lived, zone, TELLING_CHARACTERS, text))
+        yield WeightedLine(worth, lived.number, words, line(lived, zone, TELLING_CHARACTERS, text))
 
 
 def merge(digests: Sequence[Digest]) -> Digest:
@@ -340,8 +340,8 @@ def _merged(tallies: Sequence[Tally]) -> Tally:
     return Tally(kept, others + sum(count for _, count in counts.values()) - sum(count for _, count in kept.values()))
 
 
-def _most_telling(lines: Iterable[Telling]) -> tuple[Telling, ...]:
-    best: dict[str, Telling] = {}
+def _most_telling(lines: Iterable[WeightedLine]) -> tuple[WeightedLine, ...]:
+    best: dict[str, WeightedLine] = {}
     for each in lines:
         best[each.words] = max(each, best.get(each.words, each))
     return tuple(nlargest(TELLING, best.values()))
@@ -355,7 +355,7 @@ def dump(digest: Digest) -> str:
 
 def load(encoded: str) -> Digest:
     cycles, since, until, people, places, effects, lines = json.loads(encoded)
-    told = tuple(Telling(*each) for each in lines)
+    told = tuple(WeightedLine(*each) for each in lines)
     return Digest(cycles, since, until, _tally(people), _tally(places), _tally(effects), told)
 
 
@@ -398,7 +398,7 @@ class _Group:
         self._head = _cut(_head(digest, zone), characters - len(self._header) - 1)
         self._room = characters - len(self._header) - len(self._head) - 2
         self._lines = digest.lines
-        self._shown: list[Telling] = []
+        self._shown: list[WeightedLine] = []
 
     def fill(self) -> int:
         """Show as many lines as the room allows: the most significant first, and what they repeat last. Returns the
@@ -411,18 +411,18 @@ class _Group:
             left -= len(shown.text) + 1
         return max(left, 0)
 
-    def _best(self) -> Telling | None:
+    def _best(self) -> WeightedLine | None:
         return max(self.left(), key=lambda each: (each.weight - self._repeated(each), each), default=None)
 
-    def _repeated(self, told: Telling) -> float:
+    def _repeated(self, told: WeightedLine) -> float:
         words = set(told.words.split())
         shares = (len(words & set(each.words.split())) / len(words) for each in self._shown if words)
         return _REPETITION * max(shares, default=0)
 
-    def show(self, told: Telling) -> None:
+    def show(self, told: WeightedLine) -> None:
         self._shown.append(told)
 
-    def left(self) -> list[Telling]:
+    def left(self) -> list[WeightedLine]:
         """The lines that are not shown."""
         shown = {(each.number, each.words) for each in self._shown}
         return [each for each in self._lines if (each.number, each.words) not in shown]

@@ -15,7 +15,16 @@ from sqlalchemy import bindparam, or_, select, update
 from denizen.clock import SECOND, Instant
 from denizen.errors import LeaseLost
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_ignore, insert_into, statement, value, values
+from denizen.storage.database import (
+    Tx,
+    insert_ignore,
+    insert_into,
+    select_where,
+    statement,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import agents, instances, leases
 
 LEASE_SECONDS: Final = 30
@@ -53,25 +62,15 @@ _is_free = statement(
     .join(agents, agents.c.id == leases.c.agent_id)
     .where(leases.c.agent_id == bindparam("agent"), agents.c.status == "active", _free)
 )
-_is_active = statement(select(agents.c.id).where(agents.c.id == bindparam("agent_id"), agents.c.status == "active"))
+_is_active = select_where(agents, "id", "id", agents.c.status == "active")
 _renew = statement(
     update(leases)
     .where(leases.c.holder == bindparam("by"))
     .values(until=bindparam("then"))
     .returning(leases.c.agent_id, leases.c.epoch)
 )
-_release = statement(
-    update(leases)
-    .where(
-        leases.c.agent_id == bindparam("agent"), leases.c.holder == bindparam("by"), leases.c.epoch == bindparam("at")
-    )
-    .values(holder=None, until=0)
-)
-_let_go_of = statement(
-    update(leases)
-    .where(leases.c.agent_id == bindparam("agent"), leases.c.holder == bindparam("by"))
-    .values(holder=None, until=0)
-)
+_release = update_where(leases, "agent_id, holder, epoch", holder=None, until=0)
+_let_go_of = update_where(leases, "agent_id, holder", holder=None, until=0)
 # Shared with the holder's other writes, in conflict with a take-over, which waits for them. Without this lock a stale
 # holder could commit after the take-over: what it read is from before it.
 _fence = statement(
@@ -80,7 +79,7 @@ _fence = statement(
 _lock = statement(
     select(leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(key_share=True)
 )
-_held = statement(select(leases.c.until, leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")))
+_held = select_where(leases, "until, epoch", "agent_id")
 _seize = statement(
     update(leases)
     .where(leases.c.agent_id == bindparam("agent"))
@@ -99,12 +98,12 @@ def acquire(tx: Tx, agent_id: AgentId, holder: str, seconds: float = LEASE_SECON
 
     Never waits: None also while a write of the last holder is running. In that case `is_free` is True.
     """
-    row = tx.one(_acquire, agent=agent_id, by=holder, now=tx.now, then=tx.now + int(seconds * SECOND))
-    if row is None:
+    epoch = value(tx, _acquire, agent=agent_id, by=holder, now=tx.now, then=tx.now + int(seconds * SECOND))
+    if epoch is None:
         return None
-    lease = Lease(agent_id, holder, row[0])
+    lease = Lease(agent_id, holder, epoch)
     # PostgreSQL checked the agent before it locked the row: meanwhile it may have been suspended.
-    if tx.one(_is_active, agent_id=agent_id) is None:
+    if tx.one(_is_active, id=agent_id) is None:
         release(tx, lease)
         return None
     return lease
@@ -117,7 +116,7 @@ def renew(tx: Tx, holder: str, seconds: float = LEASE_SECONDS) -> dict[AgentId, 
 
 def release(tx: Tx, lease: Lease) -> None:
     """Release the lease, unless someone else holds it already."""
-    tx.run(_release, agent=lease.agent_id, by=lease.holder, at=lease.epoch)
+    tx.run(_release, agent_id=lease.agent_id, holder=lease.holder, epoch=lease.epoch)
 
 
 def let_go_of(tx: Tx, agent_id: AgentId, holder: str) -> bool:
@@ -126,7 +125,7 @@ def let_go_of(tx: Tx, agent_id: AgentId, holder: str) -> bool:
     For callers that know that nothing here uses that lease, as when the confirmation of an acquisition or release was
     lost.
     """
-    return tx.run(_let_go_of, agent=agent_id, by=holder) == 1
+    return tx.run(_let_go_of, agent_id=agent_id, holder=holder) == 1
 
 
 def fence(tx: Tx, lease: Lease, prefetch: Callable[[Tx], None] | None = None) -> None:
@@ -137,8 +136,7 @@ def fence(tx: Tx, lease: Lease, prefetch: Callable[[Tx], None] | None = None) ->
     if prefetch is not None:
         tx.prefetch(_fence, agent_id=lease.agent_id)
         prefetch(tx)
-    row = tx.one(_fence, agent_id=lease.agent_id)
-    if row is None or row[0] != lease.epoch or row[1] != lease.holder:
+    if tx.one(_fence, agent_id=lease.agent_id) != (lease.epoch, lease.holder):
         raise LeaseLost(f"Another process thinks for the agent {lease.agent_id} now.")
 
 
@@ -163,15 +161,15 @@ def is_held(tx: Tx, agent_id: AgentId) -> bool:
 
 
 def epoch_of(tx: Tx, agent_id: AgentId) -> int:
-    row = tx.one(_held, agent_id=agent_id)
-    return 0 if row is None else row[1]
+    _, epoch = tx.one(_held, agent_id=agent_id) or (0, 0)
+    return epoch
 
 
-_free_all = statement(update(leases).where(leases.c.holder == bindparam("by")).values(holder=None, until=0))
+_free_all = update_where(leases, "holder", holder=None, until=0)
 _ahead = statement(select(instances.c.id, instances.c.seen_at).where(instances.c.seen_at > bindparam("now")))
-_seen = statement(update(instances).where(instances.c.id == bindparam("instance")).values(seen_at=bindparam("at")))
+_seen = update_where(instances, "id", set_="seen_at")
 # A renewal that was cancelled may still arrive after the instance appears again.
-_appear = insert_ignore(instances, ("id", "seen_at"))
+_appear = insert_ignore(instances, "id, seen_at")
 _alive = statement(select(instances.c.id).where(instances.c.seen_at >= bindparam("since")).order_by(instances.c.id))
 _forget = statement(instances.delete().where(instances.c.seen_at < bindparam("before")))
 _vanish = statement(instances.delete().where(instances.c.id == bindparam("instance")))
@@ -179,7 +177,7 @@ _vanish = statement(instances.delete().where(instances.c.id == bindparam("instan
 
 def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
     """Record that this instance is alive. Returns all seen within the time of a lease; deletes those long gone."""
-    if tx.run(_seen, instance=instance, at=tx.now) == 0:
+    if tx.run(_seen, id=instance, seen_at=tx.now) == 0:
         tx.run(_appear, id=instance, seen_at=tx.now)
     lease = int(lease_seconds * SECOND)
     tx.run(_forget, before=tx.now - 20 * lease)
@@ -202,5 +200,5 @@ def seen_ahead(tx: Tx) -> tuple[Instant, dict[str, int]]:
 
 def free_all_of(tx: Tx, instance: str) -> None:
     """Free the leases of an instance that is gone. If it writes again, it is refused."""
-    tx.run(_free_all, by=instance)
+    tx.run(_free_all, holder=instance)
     vanish(tx, instance)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, bindparam, cast, delete, func, select
+from sqlalchemy import Text, bindparam, cast, func, select
 
 from denizen.ids import AgentId, CycleId
 from denizen.inbox import sources
@@ -18,7 +18,7 @@ from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.shapes.vocabulary import EntryKind
 from denizen.storage import chains
-from denizen.storage.database import Tx, insert_into, statement, value, values
+from denizen.storage.database import Tx, columns, delete_where, insert_into, select_where, statement, value, values
 from denizen.storage.schema import cycles, effects, log, overflow
 
 if TYPE_CHECKING:
@@ -62,40 +62,14 @@ def entry(
     return Entry(seq, cycle_id, kind, message, estimate_message(message), encoded, request, outside, salt, digest)
 
 
-_append = insert_into(
-    log,
-    "agent_id",
-    "seq",
-    "cycle_id",
-    "kind",
-    "message",
-    "tokens",
-    "request",
-    "outside",
-    "created_at",
-    "salt",
-    "digest",
+_append = insert_into(log, "agent_id, seq, cycle_id, kind, message, tokens, request, outside, created_at, salt, digest")
+_columns = columns(log, "seq, cycle_id, kind, message, tokens, request, outside, salt, digest")
+_from = select_where(
+    log, _columns, "agent_id", log.c.seq >= bindparam("first"), log.c.seq < bindparam("end"), order_by="seq"
 )
-_columns = (
-    log.c.seq,
-    log.c.cycle_id,
-    log.c.kind,
-    log.c.message,
-    log.c.tokens,
-    log.c.request,
-    log.c.outside,
-    log.c.salt,
-    log.c.digest,
-)
-_from = statement(
-    select(*_columns)
-    .where(log.c.agent_id == bindparam("agent_id"), log.c.seq >= bindparam("first"), log.c.seq < bindparam("end"))
-    .order_by(log.c.seq)
-)
-_last = statement(select(func.max(log.c.seq)).where(log.c.agent_id == bindparam("agent_id")))
-_remove_from = statement(delete(log).where(log.c.agent_id == bindparam("agent"), log.c.seq >= bindparam("first")))
-_remove_effects = statement(delete(effects).where(effects.c.cycle_id == bindparam("cycle")))
-_keep_long = insert_into(overflow, "id", "agent_id", "cycle_id", "text", "created_at")
+_remove_from = delete_where(log, "agent_id", log.c.seq >= bindparam("first"))
+_remove_effects = delete_where(effects, "cycle_id")
+_keep_long = insert_into(overflow, "id, agent_id, cycle_id, text, created_at")
 _long = statement(
     select(overflow.c.text, overflow.c.cycle_id).where(
         # The fork's copy has the same id with that of the fork before it.
@@ -103,7 +77,7 @@ _long = statement(
         overflow.c.agent_id == bindparam("agent_id"),
     )
 )
-_remove_long = statement(delete(overflow).where(overflow.c.cycle_id == bindparam("cycle")))
+_remove_long = delete_where(overflow, "cycle_id")
 _END = 2**62
 _follower = cycles.alias("follower")
 _count = statement(
@@ -123,11 +97,7 @@ _count = statement(
 )
 
 
-_digests = statement(
-    select(log.c.digest)
-    .where(log.c.agent_id == bindparam("agent_id"), log.c.seq >= bindparam("first"))
-    .order_by(log.c.seq)
-)
+_digests = select_where(log, "digest", "agent_id", log.c.seq >= bindparam("first"), order_by="seq")
 
 
 def prefetch_digests(tx: Tx, agent_id: AgentId, first_seq: int) -> None:
@@ -230,16 +200,11 @@ def count_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> int:
     return value(tx, _count, agent_id=agent_id, number=number) or 0
 
 
-def last_seq(tx: Tx, agent_id: AgentId) -> int:
-    """The sequence number of the newest entry; 0 before the first."""
-    return value(tx, _last, agent_id=agent_id) or 0
-
-
 def roll_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, first_seq: int) -> None:
     """Remove all entries of this open cycle from the log."""
-    tx.run(_remove_from, agent=agent_id, first=first_seq)
-    tx.run(_remove_effects, cycle=cycle_id)
-    tx.run(_remove_long, cycle=cycle_id)
+    tx.run(_remove_from, agent_id=agent_id, first=first_seq)
+    tx.run(_remove_effects, cycle_id=cycle_id)
+    tx.run(_remove_long, cycle_id=cycle_id)
 
 
 def keep_long_text(tx: Tx, agent_id: AgentId, cycle_id: CycleId, id: str, text: str) -> None:

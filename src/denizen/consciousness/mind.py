@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, select
-
 from denizen.consciousness import eras, log, privacy
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.log import Entry
@@ -22,7 +20,7 @@ from denizen.consciousness.window import Budget, keep, shown
 from denizen.ids import AgentId, CycleId
 from denizen.models.pictures import pictures_of
 from denizen.models.tokens import PER_MESSAGE, estimate
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where
 from denizen.storage.schema import minds
 
 if TYPE_CHECKING:
@@ -188,9 +186,7 @@ def _layers_message(text: str) -> ModelMessage:
     return ModelRequest(parts=[UserPromptPart(text)])
 
 
-_state = statement(
-    select(minds.c.era, minds.c.window_from, minds.c.era_version).where(minds.c.agent_id == bindparam("agent_id"))
-)
+_state = select_where(minds, "era, window_from, era_version", "agent_id")
 
 
 def load(

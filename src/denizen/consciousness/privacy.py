@@ -22,7 +22,7 @@ from denizen.ids import AgentId, CycleId, EntityId
 from denizen.inbox.events import FROM_SPACES, Event
 from denizen.models import codec
 from denizen.plans import origins
-from denizen.storage.database import Tx, insert_ignore, statement, values
+from denizen.storage.database import Tx, equal, insert_ignore, select_where, statement, values
 from denizen.storage.schema import agents, cycle_spaces, cycles, entities, memberships, openings, spaces
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def stand_in(entries: int) -> str:
 
 # Sources
 
-_add = insert_ignore(cycle_spaces, ("cycle_id", "space_id", "agent_id"))
-_of_cycle = statement(select(cycle_spaces.c.space_id).where(cycle_spaces.c.cycle_id == bindparam("cycle_id")))
+_add = insert_ignore(cycle_spaces, "cycle_id, space_id, agent_id")
+_of_cycle = select_where(cycle_spaces, "space_id", "cycle_id")
 
 
 def sources_of_event(event: Event) -> frozenset[str]:
@@ -120,8 +120,7 @@ _lived_between = statement(
     select(cycles.c.id)
     .join(cycle_spaces, cycle_spaces.c.cycle_id == cycles.c.id)
     .where(
-        cycle_spaces.c.agent_id == bindparam("agent_id"),
-        cycle_spaces.c.space_id == bindparam("space_id"),
+        *equal(cycle_spaces, "agent_id, space_id"),
         cycles.c.number >= bindparam("first"),
         cycles.c.number <= bindparam("last"),
     )
@@ -225,8 +224,7 @@ def reader(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Reader:
     """What this person may read of the agent; None is whoever runs the server and has its files: everything."""
     if person is None:
         return Reader(tx, agent_id, frozenset())
-    rows = tx.all(_closed, agent_id=agent_id, reader=person, now=tx.now)
-    return Reader(tx, agent_id, frozenset(row[0] for row in rows))
+    return Reader(tx, agent_id, frozenset(values(tx, _closed, agent_id=agent_id, reader=person, now=tx.now)))
 
 
 def knows_private_spaces(tx: Tx, agent_id: AgentId) -> bool:

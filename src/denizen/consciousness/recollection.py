@@ -27,7 +27,7 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text
 from denizen.inbox.sources import EARLIER, Source
 from denizen.plans.notes import notes_of
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement
 from denizen.storage.schema import cycles, minds
 from denizen.storage.schema import log as log_rows
 
@@ -96,9 +96,9 @@ _before_window = statement(
 def glance(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> InboxCue | None:
     """The recall input for these events; None while the window holds the whole history."""
     row = tx.one(_before_window, agent_id=agent_id)
-    if row is None or row[0] <= 1:
+    window_from, count, first_shown = row or (0, 0, 0)
+    if window_from <= 1:
         return None
-    _, count, first_shown = row
     return InboxCue(
         "\n".join(entry_text(event) for event in events)[:QUERY_CHARACTERS],
         _audience(events),
@@ -179,13 +179,8 @@ def _whole_cycles(
     return [[each for each in passages if each.number not in recalled] for passages in cycles_found]
 
 
-_read_outside = statement(
-    select(cycles.c.id).where(
-        cycles.c.agent_id == bindparam("agent_id"),
-        cycles.c.number == bindparam("number"),
-        cycles.c.number.is_not(None),
-        cycles.c.outside_from.is_not(None),
-    )
+_read_outside = select_where(
+    cycles, "id", "agent_id, number", cycles.c.number.is_not(None), cycles.c.outside_from.is_not(None)
 )
 
 

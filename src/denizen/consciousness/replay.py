@@ -22,7 +22,7 @@ from denizen.inbox import sources
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.spaces.source_names import label, named
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement, value
 from denizen.storage.schema import cycles, toolsets
 from denizen.storage.schema import log as log_rows
 
@@ -57,13 +57,9 @@ class RebuiltRequest:
     """The sources of its text from outside, in words; empty if it held none."""
 
 
-_cycle = statement(
-    select(cycles.c.id, cycles.c.first_seq).where(
-        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number")
-    )
-)
+_cycle = select_where(cycles, "id, first_seq", "agent_id, number")
 _last = statement(select(func.max(cycles.c.number)).where(cycles.c.agent_id == bindparam("agent_id")))
-_tools = statement(select(toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))
+_tools = select_where(toolsets, "tools", "digest")
 
 
 def entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
@@ -144,15 +140,14 @@ def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry
     )
 
 
-_sources = statement(
-    select(log_rows.c.outside, log_rows.c.cycle_id)
-    .where(
-        log_rows.c.agent_id == bindparam("agent_id"),
-        log_rows.c.seq >= bindparam("first"),
-        log_rows.c.seq < bindparam("end"),
-        log_rows.c.outside.is_not(None),
-    )
-    .order_by(log_rows.c.seq)
+_sources = select_where(
+    log_rows,
+    "outside, cycle_id",
+    "agent_id",
+    log_rows.c.seq >= bindparam("first"),
+    log_rows.c.seq < bindparam("end"),
+    log_rows.c.outside.is_not(None),
+    order_by="seq",
 )
 
 
@@ -168,15 +163,15 @@ def _outside(tx: Tx, reader: Reader, answer: Entry, made_of: Mapping[str, Any]) 
 
 
 def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] | None:
-    row = tx.one(_tools, digest=made_of["tools"])
-    if row is None:
+    tools = value(tx, _tools, digest=made_of["tools"])
+    if tools is None:
         return None
     from pydantic_ai.tools import ToolDefinition
 
     only = made_of.get("only")
     return tuple(
         ToolDefinition(name=each["name"], description=each["description"], parameters_json_schema=each["parameters"])
-        for each in json.loads(row[0])
+        for each in json.loads(tools)
         if only is None or each["name"] in only
     )
 

@@ -60,4 +60,5 @@ def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> SpaceWithStance | Non
 
 
 def _read(row: tuple[Any, ...]) -> SpaceWithStance:
-    return SpaceWithStance(directory.as_space(row), row[-2], row[-1])
+    *space, profile, mind = row
+    return SpaceWithStance(directory.as_space(space), profile, mind)

@@ -88,7 +88,7 @@ def _short_part(part: ModelRequestPart, seq: int, at: int, characters: int) -> M
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class WindowRest:
     """The part that stays in the window."""
 
     first: int
@@ -96,7 +96,9 @@ class Kept:
     shortened: Mapping[int, int]
 
 
-def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int, half: int, recent_cycles: int) -> Kept:
+def keep(
+    entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int, half: int, recent_cycles: int
+) -> WindowRest:
     """As many whole cycles as have at most `target` tokens; of the most recent, as many as have at most `half`.
 
     `entries` are as they are shown. If fewer than `recent_cycles` stay, tool results are shortened first, oldest first.
@@ -120,7 +122,7 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
                     sizes[at] = short
         first = min(first, max(recent, _first_within(entries, sizes, half)))
     left = entries[first].seq if first < len(entries) else entries[-1].seq + 1 if entries else 0
-    return Kept(first, {seq: characters for seq, characters in views.items() if seq >= left})
+    return WindowRest(first, {seq: characters for seq, characters in views.items() if seq >= left})
 
 
 def first_of_last(entries: Sequence[Entry], cycles: int) -> int:

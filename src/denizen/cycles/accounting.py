@@ -15,7 +15,7 @@ from denizen.cycles.spending import EVERYBODY, FIRST_DAY, is_unpriced
 from denizen.ids import AgentId, OrganizationId
 from denizen.shapes.vocabulary import UsageBy as By
 from denizen.shapes.vocabulary import UsageKind as Kind
-from denizen.storage.database import Params, Row, Statement, Tx, statement
+from denizen.storage.database import Params, Row, Statement, Tx, select_where, statement, value
 from denizen.storage.schema import entities, spaces
 
 MOST_DAYS: Final = 366
@@ -104,8 +104,8 @@ _by_payer = _by(_used.c.payer)
 _by_payer_and_day = _by(_used.c.payer, _used.c.day)
 _by_model = _by(_used.c.model)
 _by_model_and_day = _by(_used.c.model, _used.c.day)
-_name = statement(select(entities.c.name).where(entities.c.id == bindparam("id")))
-_panel_name = statement(select(spaces.c.name).where(spaces.c.id == bindparam("id")))
+_name = select_where(entities, "name", "id")
+_panel_name = select_where(spaces, "name", "id")
 
 
 def account(
@@ -132,37 +132,37 @@ def account(
     if by == "day":
         return Account(first, days)
     of_all, of_each_day = (_by_payer, _by_payer_and_day) if by == "agent" else (_by_model, _by_model_and_day)
-    rows = tx.all(of_all, **where)
-    rows.sort(key=lambda row: (-row[6], -row[2] - row[3], row[0]))
+    used = [(key, Sums(*sums)) for key, *sums in tx.all(of_all, **where)]
+    used.sort(key=lambda each: (-each[1].cost_micros, -each[1].input_tokens - each[1].output_tokens, each[0]))
     told = _days_of(tx, of_each_day, where)
     groups = tuple(
         Group(
-            row[0],
-            *(_named(tx, row[0]) if by == "agent" else (row[0], "model")),
-            Sums(*row[1:]),
-            _each_day(first, last, told[row[0]]),
+            key,
+            *(_named(tx, key) if by == "agent" else (key, "model")),
+            sums,
+            _each_day(first, last, told[key]),
         )
-        for row in rows[:most]
+        for key, sums in used[:most]
     )
-    return Account(first, days, groups, max(len(rows) - most, 0))
+    return Account(first, days, groups, max(len(used) - most, 0))
 
 
 def _days_of(tx: Tx, each: Statement, where: Mapping[str, Params]) -> dict[str, list[Row]]:
     told: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in tx.all(each, **where):
-        told[row[0]].append(row[1:])
+    for key, *day_and_sums in tx.all(each, **where):
+        told[key].append(tuple(day_and_sums))
     return told
 
 
 def _each_day(first: date, last: date, rows: Iterable[Row]) -> tuple[Sums, ...]:
-    used = {row[0]: Sums(*row[1:]) for row in rows}
+    used = {day: Sums(*sums) for day, *sums in rows}
     start = (first - FIRST_DAY).days
     return tuple(used.get(start + at, Sums()) for at in range((last - first).days + 1))
 
 
 def _named(tx: Tx, who: str) -> tuple[str, Kind]:
-    row = tx.one(_name, id=who)
-    if row is not None:
-        return row[0], "agent"
-    panel = tx.one(_panel_name, id=who)
-    return ("", "agent") if panel is None else (panel[0], "panel")
+    name = value(tx, _name, id=who)
+    if name is not None:
+        return name, "agent"
+    panel_name = value(tx, _panel_name, id=who)
+    return ("", "agent") if panel_name is None else (panel_name, "panel")

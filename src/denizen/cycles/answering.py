@@ -25,15 +25,17 @@ from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, AGAIN, ASKED_BY, Event
 from denizen.inbox.format import plain_name, quoted_name, sender_name
 from denizen.inbox.statuses import Cause
+from denizen.shapes.vocabulary import ASKED
 from denizen.spaces import ask_again, directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Draft
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, equal, statement
 from denizen.storage.schema import calls, messages
 from denizen.tools import effects, privacy_guard
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import hop_of_send, shown_in
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
+from denizen.tools.privacy_guard import CheckedAhead
 
 _SPACES_NAMED: Final = 5
 """How many spaces the note on the last step names."""
@@ -111,9 +113,8 @@ _spoke = statement(
 _asked = statement(
     select(calls.c.id)
     .where(
-        calls.c.cycle_id == bindparam("cycle_id"),
-        calls.c.space_id == bindparam("space_id"),
-        calls.c.mode.in_(("pause", "async")),
+        *equal(calls, "cycle_id, space_id"),
+        calls.c.mode.in_(ASKED),
         # A person who has answered the question waits for the result.
         calls.c.state.in_(("waiting", "interrupted", "expired")),
         calls.c.after_seq >= func.coalesce(_seq, 0),
@@ -300,6 +301,8 @@ class Outgoing:
     space_id: SpaceId
     what: Draft
     step: int
+    checked: CheckedAhead | None = None
+    """Which of its words are private, if that was checked before."""
 
 
 async def outgoing(words: Words | None) -> Outgoing | None:
@@ -317,10 +320,8 @@ def deliver_text(
     `new` are the entries that are written with it, which the cycle does not have yet.
     """
     space_id, what, step = sending.space_id, sending.what, sending.step
-    if (
-        privacy_guard.stopped_message(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered)
-        is not None
-    ):
+    carries = (cycle.events, cycle.remembered, sending.checked)
+    if privacy_guard.stopped_message(tx, agent_id, cycle.id, space_id, what, *carries) is not None:
         return None
     hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *new)))
     answers = floor.asked_by(cycle.events, space_id)

@@ -24,7 +24,7 @@ from denizen.trust import origins
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class ArrivedEvents:
     """What has arrived during the cycle."""
 
     taken: tuple[Event, ...] = ()
@@ -48,7 +48,7 @@ def _may_interrupt(event: Event, awareness: Awareness) -> bool:
 
 def notice(
     tx: Tx, lease: Lease, cycle: OpenCycle, awareness: Awareness, *, seq: int, max_tokens: int, text_chars: int
-) -> Noticed:
+) -> ArrivedEvents:
     """Look at the inbox in the middle of a cycle; take what may interrupt it, as far as it fits."""
     fence(tx, lease)
     waiting = delivery.pending(tx, lease.agent_id)
@@ -71,6 +71,6 @@ def notice(
     if outside:
         origins.mark_cycle(tx, cycle.id, seq)
     if not shown:
-        return Noticed(tuple(told), update, outside=outside)
+        return ArrivedEvents(tuple(told), update, outside=outside)
     newest = max(event.number for event in shown)
-    return Noticed(tuple(told), update, format_preview(rest), newest, outside)
+    return ArrivedEvents(tuple(told), update, format_preview(rest), newest, outside)

@@ -10,15 +10,13 @@ itself on the next day, or when the budget is raised.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from sqlalchemy import BigInteger, BindParameter, ColumnElement, Subquery, Table, bindparam, delete, or_, select, update
-from sqlalchemy.dialects import postgresql
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import BigInteger, BindParameter, ColumnElement, Subquery, Table, bindparam, or_, select, update
 
 from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
 from denizen.clock import SECOND, Clock
@@ -26,22 +24,25 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease, fence
 from denizen.cycles.ledger import CYCLE_CALL, DAY, LAST_STEP, day_of, settle
 from denizen.cycles.spending import TABLES, added_up, spent, spent_on_day, totals
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput
 from denizen.ids import AgentId, OrganizationId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
 from denizen.shapes.vocabulary import BudgetScope as Scope
-from denizen.spaces import floor
-from denizen.storage.database import Database, Statement, Tx, statement
-from denizen.storage.schema import (
-    agents,
-    call_reservations,
-    organizations,
-    panel_spending,
-    replies,
-    spending,
+from denizen.spaces import floor, organization_settings
+from denizen.storage.database import (
+    Database,
+    Statement,
+    Tx,
+    delete_where,
+    insert_or_update,
+    select_where,
+    statement,
+    update_where,
+    value,
 )
+from denizen.storage.schema import agents, call_reservations, organizations, panel_spending, replies, spending
 from denizen.storage.schema import leases as leases_table
 
 WARNED_AT: Final = 0.8
@@ -240,19 +241,7 @@ _of_organization = added_up(
         _reserved_for_replies(replies.c.organization_id == bindparam("organization_id")),
     ],
 )
-# The agents of an organization that has limits reserve one after the other. Rows can still refer to its key.
-_shared_settings = statement(
-    select(organizations.c.settings).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
-)
-_new = postgresql.insert(call_reservations).values(
-    {column.name: bindparam(column.name) for column in call_reservations.c}
-)
-_AMOUNTS: Final = ("epoch", "until", "tokens", "cost_micros")
-_reserve = statement(
-    _new.on_conflict_do_update(
-        index_elements=list(call_reservations.primary_key), set_={name: _new.excluded[name] for name in _AMOUNTS}
-    )
-)
+_reserve = insert_or_update(call_reservations, set_="epoch, until, tokens, cost_micros")
 
 
 def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amount | None = None) -> Refusal | None:
@@ -291,7 +280,7 @@ def reserve_beside(tx: Tx, payer_id: str, under: Allowance, need: Amount) -> str
     refused = no_room(tx, payer_id, under, need)
     if refused is not None:
         return refused
-    tx.run(_release_void, payer=payer_id, now=tx.now)
+    tx.run(_release_void, payer_id=payer_id, now=tx.now)
     call = new_id()
     until = tx.now + LONGEST_CALL_SECONDS * SECOND
     whose = {"payer_id": payer_id, "organization_id": under.organization_id}
@@ -308,23 +297,15 @@ def no_room(tx: Tx, payer_id: str, under: Allowance, need: Amount) -> Refusal | 
     return None
 
 
-_release_call = statement(
-    delete(call_reservations).where(
-        call_reservations.c.payer_id == bindparam("payer"), call_reservations.c.call == bindparam("which")
-    )
-)
-_release_void = statement(
-    delete(call_reservations).where(
-        call_reservations.c.payer_id == bindparam("payer"),
-        call_reservations.c.epoch == 0,
-        call_reservations.c.until <= bindparam("now"),
-    )
+_release_call = delete_where(call_reservations, "payer_id, call")
+_release_void = delete_where(
+    call_reservations, "payer_id", call_reservations.c.epoch == 0, call_reservations.c.until <= bindparam("now")
 )
 
 
 def release_call(tx: Tx, payer_id: str, call: str) -> None:
     """Release the reservation of this call: it has been paid, or was not made."""
-    tx.run(_release_call, payer=payer_id, which=call)
+    tx.run(_release_call, payer_id=payer_id, call=call)
 
 
 async def reserve_soon(
@@ -411,11 +392,7 @@ def _used_of(limit: Limit, spent: Amount) -> Iterator[str]:
 
 
 _IS_HELD = agents.c.held_by.is_not(None)  # must match the condition of the partial index exactly
-_hold = statement(
-    update(agents)
-    .where(agents.c.id == bindparam("agent"), agents.c.status == "active")
-    .values(status="suspended", held_by=bindparam("by"), held_until=bindparam("until"))
-)
+_hold = update_where(agents, "id", agents.c.status == "active", set_="held_by, held_until", status="suspended")
 
 
 def hold(tx: Tx, lease: Lease, refusal: Refusal) -> None:
@@ -426,7 +403,7 @@ def hold(tx: Tx, lease: Lease, refusal: Refusal) -> None:
     fence(tx, lease)
     agent_id = lease.agent_id
     settle(tx, agent_id)
-    if tx.run(_hold, agent=agent_id, by=refusal.scope, until=refusal.until) == 0:
+    if tx.run(_hold, id=agent_id, held_by=refusal.scope, held_until=refusal.until) == 0:
         return
     floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
@@ -458,12 +435,12 @@ class BudgetRest:
     """When it resumes by itself; None: when the limit is raised."""
 
 
-_why = statement(select(agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"), _IS_HELD))
+_why = select_where(agents, "held_by, held_until", "id", _IS_HELD)
 
 
 def resting(tx: Tx, agent_id: AgentId) -> BudgetRest | None:
     """Why and until when the agent rests; None if its budget does not keep it from thinking."""
-    row = tx.one(_why, agent_id=agent_id)
+    row = tx.one(_why, id=agent_id)
     return None if row is None else BudgetRest(*row)
 
 
@@ -504,13 +481,13 @@ def _wake(tx: Tx, agent_id: AgentId) -> None:
     tx.announce(WAKE, {"agents": [agent_id]})
 
 
-_held_by = statement(select(agents.c.held_by).where(agents.c.id == bindparam("agent_id"), _IS_HELD))
+_held_by = select_where(agents, "held_by", "id", _IS_HELD)
 
 
 def reconsider(tx: Tx, agent_id: AgentId, before: BudgetSettings | None, after: BudgetSettings | None) -> None:
     """Resume an agent that rests because of its own budget, if that has been raised."""
-    row = tx.one(_held_by, agent_id=agent_id)
-    if row is not None and row[0] in _raised(before, after, "agent") and tx.run(_release, agent=agent_id):
+    held_by = value(tx, _held_by, id=agent_id)
+    if held_by in _raised(before, after, "agent") and tx.run(_release, agent=agent_id):
         _wake(tx, agent_id)
 
 
@@ -543,47 +520,31 @@ def _release_of_server(tx: Tx) -> None:
 # An organization's budget
 
 
-_set_settings = statement(
-    update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
-)
 # Agents that are awake reload before their next cycle, and so see whether anything is limited.
-_renew_agents = statement(
-    update(agents)
-    .where(agents.c.organization_id == bindparam("organization"), agents.c.status != "dead")
-    .values(version=agents.c.version + 1)
-)
-_resting = statement(
-    select(agents.c.id, agents.c.held_by)
-    .where(agents.c.organization_id == bindparam("organization_id"), _IS_HELD)
-    .order_by(agents.c.id)
-)
+_renew_agents = update_where(agents, "organization_id", agents.c.status != "dead", version=agents.c.version + 1)
+_resting = select_where(agents, "id, held_by", "organization_id", _IS_HELD, order_by="id")
 
 
 def _read_shared(tx: Tx, organization_id: OrganizationId) -> BudgetSettings | None:
-    row = tx.one(_shared_settings, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    return budget_in(row[0])
+    # The agents of an organization that has limits reserve one after the other.
+    return budget_in(organization_settings.lock(tx, organization_id))
 
 
-def budget_in(settings: str) -> BudgetSettings | None:
+def budget_in(settings: Mapping[str, Any]) -> BudgetSettings | None:
     """The budget in the stored settings of an organization."""
-    given = json.loads(settings).get("budget")
+    given = settings.get("budget")
     return None if given is None else BudgetSettings.model_validate(given)
 
 
 def set_organization_budget(tx: Tx, organization_id: OrganizationId, budget: BudgetSettings | None) -> None:
     """Set the budget of all agents of the organization together; agents that rested because of a lower one resume."""
-    row = tx.one(_shared_settings, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    settings: dict[str, JsonValue] = json.loads(row[0])
-    before = budget_in(row[0])
+    settings = organization_settings.lock(tx, organization_id)
+    before = budget_in(settings)
     settings.pop("budget", None)
     if budget is not None and _applying(budget, "organization"):
         settings["budget"] = budget.model_dump(mode="json", exclude_none=True)
-    tx.run(_set_settings, organization=organization_id, new=json.dumps(settings, ensure_ascii=False))
-    tx.run(_renew_agents, organization=organization_id)
+    organization_settings.store(tx, organization_id, settings)
+    tx.run(_renew_agents, organization_id=organization_id)
     parking.retry_organization(tx, organization_id)
     raised = _raised(before, budget, "organization")
     for agent_id, held_by in tx.all(_resting, organization_id=organization_id):
@@ -591,12 +552,6 @@ def set_organization_budget(tx: Tx, organization_id: OrganizationId, budget: Bud
             _wake(tx, agent_id)
 
 
-_stored_settings = statement(select(organizations.c.settings).where(organizations.c.id == bindparam("id")))
-
-
 def organization_budget(tx: Tx, organization_id: OrganizationId) -> BudgetSettings | None:
     """The budget of all agents of the organization together; None if it is not limited."""
-    row = tx.one(_stored_settings, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    return budget_in(row[0])
+    return budget_in(organization_settings.read(tx, organization_id))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
@@ -47,15 +47,25 @@ from denizen.models.pictures import Picture, first_picture
 from denizen.models.request import is_whole
 from denizen.nearest import nearest
 from denizen.spaces import directory, posting
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, statement, storable, update_where
 from denizen.storage.schema import cycles
-from denizen.tools import argument_parsing, calls, declaring, effects, grants, hops, privacy_guard, results
+from denizen.tools import (
+    argument_parsing,
+    calls,
+    declaring,
+    effects,
+    grants,
+    hops,
+    privacy_guard,
+    private_word_search,
+    results,
+)
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import SeenMessages, hop_of_plan
 from denizen.tools.prebuilt import MERGED, READ_ENTRY, SEND_MESSAGE
-from denizen.tools.privacy_guard import FoundWords
+from denizen.tools.privacy_guard import CheckedAhead, FoundWords
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
 from denizen.trust.policy import Attempt, Decision, Speaker, decide
@@ -72,6 +82,10 @@ MOST_CUT_OFF: Final = 2
 _CUT_OFF_NOTE: Final = (
     "[NOTE] Your last response reached its limit of {tokens:,} tokens and was cut off. Nobody has seen it. "
     "Answer again and write less, or send it in several messages."
+)
+_ASKING: Final = (
+    "The server that carries this out has asked the people here a question, and waits for the answer. The result will "
+    "reach you as an event."
 )
 MOST_PICTURES: Final = 5
 """How many pictures are shown at most that were opened in one step."""
@@ -95,7 +109,7 @@ class Step:
     allowed: frozenset[str] | None = None
     """The tools that may be called; None means all."""
     prepared: Mapping[int, object] = field(default_factory=dict[int, object])
-    """What own tools have prepared for their calls, by position."""
+    """What own tools have prepared for their calls, and which words of other calls are private, by position."""
     streamed: Mapping[int, str] = field(default_factory=dict[int, str])
     """The ids under which the text of calls has been streaming, by position."""
     charge: Charge = NOTHING
@@ -147,7 +161,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedCall:
     """An outside call has returned, or timed out."""
 
     result: str
@@ -158,16 +172,16 @@ class Finished:
     """Uploads of the agent that belong to the result."""
 
 
-_enter = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(active_space_id=bindparam("space")))
+_enter = update_where(cycles, "id", set_="active_space_id")
 _pause = statement(
     # As after a shutdown: continuing does not count as an attempt.
     update(cycles).where(cycles.c.id == bindparam("cycle")).values(outcome="paused", handed_back=1)
 )
-_progress = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(attempts=0))
+_progress = update_where(cycles, "id", attempts=0)
 
 
 def carry_on(
-    tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox, finished: Mapping[int, Finished]
+    tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox, finished: Mapping[int, FinishedCall]
 ) -> Progress:
     """Store the response if it is new, record the outside calls that have finished, and run our own calls in order.
 
@@ -225,7 +239,7 @@ def store_response(tx: Tx, agent_id: AgentId, cycle: OpenCycle, entries: Sequenc
     log.append(tx, agent_id, entries)
     ledger.enter(tx, agent_id, cycle.id, "usage", charge)
     if cycle.attempts:
-        tx.run(_progress, cycle=cycle.id)
+        tx.run(_progress, id=cycle.id)
 
 
 def store_reminder(
@@ -326,16 +340,19 @@ class _CallRunner:
             )
         return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
 
-    def _private_words(self, call: ToolCallPart) -> FoundWords | None:
+    def _private_words(self, position: int, call: ToolCallPart) -> FoundWords | None:
         """Private words in the call that the people who see it, or are asked about it, may not know."""
+        ahead = cast("CheckedAhead | None", self._step.prepared.get(position))
+        given = None if ahead is None else ahead.written.forms
         return privacy_guard.private_words(
             self._tx,
             self._agent_id,
             self._cycle.id,
             self.active_space_id,
-            privacy_guard.forms_of_call(call.args_as_json_str()),
+            private_word_search.forms_of_call(call.args_as_json_str()) if given is None else given,
             self._cycle.events,
             self._cycle.remembered,
+            ahead,
         )
 
     def _refuse(self, position: int, tool: OutsideTool | AskTool, decided: Decision, found: FoundWords | None) -> None:
@@ -344,7 +361,7 @@ class _CallRunner:
 
     def _ask(self, position: int, tool: AskTool, call: ToolCallPart) -> None:
         """Ask somebody: the cycle waits for the answer, or continues without it."""
-        found = self._private_words(call)
+        found = self._private_words(position, call)
         question = Attempt(tool.name, {}, tells="question", private=None if found is None else found.words)
         decided = decide(question, self._toolbox.effects)
         if decided.action == "deny":
@@ -360,14 +377,14 @@ class _CallRunner:
 
     def _attempt(self, position: int, tool: OutsideTool, call: ToolCallPart) -> bool:
         """Make an outside call, refuse it, or ask for approval. Returns whether the cycle waits for its result."""
-        found = self._private_words(call) if tool.visible and self.active_space_id is not None else None
+        found = self._private_words(position, call) if tool.visible and self.active_space_id is not None else None
         decided = self._decide(tool, call, found)
         if decided.action == "ask":
             if grants.take(self._tx, self._agent_id, tool.name, call.args_as_json_str()):
                 decided = Decision("allow", "approved")
             else:
                 # The people who are asked see the call.
-                found = self._private_words(call)
+                found = self._private_words(position, call)
                 decided = self._decide(tool, call, found) if found is not None else decided
         if decided.action == "allow":
             return self._send_off(position, tool, decided.rule)
@@ -465,7 +482,7 @@ class _CallRunner:
             outside=isinstance(tool, OutsideTool) and tool.results == "outside",
         )
 
-    def complete(self, position: int, outcome: Finished) -> None:
+    def complete(self, position: int, outcome: FinishedCall) -> None:
         """Record an outside call that has returned or timed out."""
         call = self._step.calls[position]
         told = argument_parsing.noted(self._tools.get(call.tool_name), call.args, self._result_told(position, outcome))
@@ -479,10 +496,12 @@ class _CallRunner:
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
             self._show_result(position, outcome, capped)
 
-    def _result_told(self, position: int, outcome: Finished) -> str:
+    def _result_told(self, position: int, outcome: FinishedCall) -> str:
         """The result; of a service that has accepted the work and answers later, that its answer is pending."""
         tool = self._tools.get(self._step.calls[position].tool_name)
         answers_later = isinstance(tool, OutsideTool) and tool.mode == "async"
+        if outcome.late and calls.waits_for_person(self._tx, self._cycle.id, self._step.number, position):
+            return _ASKING
         accepted = not (outcome.failed or outcome.late or outcome.result == calls.UNKNOWN_OUTCOME)
         if not answers_later or not accepted:
             return outcome.result
@@ -495,7 +514,7 @@ class _CallRunner:
         self._keep(position, "done", True, capped, outside)
         return capped
 
-    def _source_of_result(self, position: int, outcome: Finished) -> tuple[Source, ...]:
+    def _source_of_result(self, position: int, outcome: FinishedCall) -> tuple[Source, ...]:
         """The tool as the source, unless its results are trusted or the result is our own text."""
         name = self._step.calls[position].tool_name
         tool = self._tools.get(name)
@@ -503,7 +522,7 @@ class _CallRunner:
         ours = outcome.late or outcome.result == calls.UNKNOWN_OUTCOME
         return () if trusted or ours else (Source("tool", name),)
 
-    def _show_result(self, position: int, outcome: Finished, capped: str) -> None:
+    def _show_result(self, position: int, outcome: FinishedCall, capped: str) -> None:
         """Show the result to everyone who sees the call. A service that refused the work will not answer it either."""
         shown = calls.of_step(self._tx, self._cycle.id, self._step.number).get(position)
         if shown is None:
@@ -542,7 +561,7 @@ class _CallRunner:
     def _record(self, position: int, done: Done) -> None:
         if done.entered is not None:
             self.active_space_id = done.entered
-            self._tx.run(_enter, cycle=self._cycle.id, space=done.entered)
+            self._tx.run(_enter, id=self._cycle.id, active_space_id=done.entered)
         if done.sent_to is not None:
             self.sent_to.append(done.sent_to)
             self.spoke_in |= done.sources

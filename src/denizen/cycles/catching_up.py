@@ -25,8 +25,9 @@ from denizen.consciousness.recall.passages import Piece, newest_cycle, remember
 from denizen.cycles.remembering import own_words_of, pieces_of
 from denizen.ids import AgentId
 from denizen.inbox import delivery
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Tx, columns, select_where, statement
 from denizen.storage.schema import cycles, events, minds, passages
+from denizen.tools import privacy_guard
 
 log_line = structlog.get_logger(__name__)
 
@@ -53,14 +54,7 @@ class CycleRange:
 
 
 _cycles = statement(
-    select(
-        cycles.c.id,
-        cycles.c.number,
-        cycles.c.first_seq,
-        cycles.c.active_space_id,
-        cycles.c.summary,
-        cycles.c.ended_at,
-    )
+    select(*columns(cycles, "id, number, first_seq, active_space_id, summary, ended_at"))
     .where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number > bindparam("after"))
     .order_by(cycles.c.number)
     .limit(_CYCLES_AT_ONCE + 1)
@@ -92,15 +86,14 @@ def keep_lived(tx: Tx, agent_id: AgentId, lived: CycleRange) -> bool:
     return True
 
 
-_woken_by = statement(
-    select(events.c.cycle_id, events.c.number)
-    .where(
-        events.c.agent_id == bindparam("agent_id"),
-        events.c.cycle_id.is_not(None),
-        events.c.number > bindparam("after"),
-        events.c.number <= bindparam("last"),
-    )
-    .order_by(events.c.number)
+_woken_by = select_where(
+    events,
+    "cycle_id, number",
+    "agent_id",
+    events.c.cycle_id.is_not(None),
+    events.c.number > bindparam("after"),
+    events.c.number <= bindparam("last"),
+    order_by="number",
 )
 _last_event = statement(select(func.coalesce(func.max(events.c.number), 0)))
 
@@ -130,6 +123,7 @@ async def catch_up(db: Database, agent_id: AgentId) -> None:
         await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
         await db.write(hear_missing, agent_id)
     await settling.settle(db, agent_id)
+    await privacy_guard.index_words(db, agent_id)
 
 
 async def _catch_up_cycles(db: Database, agent_id: AgentId, events_of: EventsOf) -> None:

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil
 from typing import Final, Literal, cast
@@ -23,63 +23,33 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_json
 
 from denizen import failpoints
-from denizen.bus.port import Bus
-from denizen.bus.streams import AgentStatus, agent_topic
-from denizen.clock import SECOND, Clock
+from denizen.clock import SECOND
 from denizen.consciousness import log, privacy
 from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.settings import Profile
 from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
-from denizen.cycles import (
-    alerts,
-    answering,
-    awareness,
-    budgets,
-    calling,
-    ending,
-    requested,
-    seeing,
-    stopped_answers,
-)
-from denizen.cycles.answering import (
-    LAST_STEP_TOKENS,
-    LAST_STEP_TOOLS,
-    REPEATED_FAILURE,
-    Outgoing,
-    Waiting,
-    Why,
-    Words,
-)
-from denizen.cycles.budgets import Allowance, Amount, Refusal
+from denizen.cycles import alerts, answering, awareness, budgets, calling, ending, requested, seeing, stopped_answers
+from denizen.cycles.answering import LAST_STEP_TOKENS, LAST_STEP_TOOLS, REPEATED_FAILURE, Outgoing, Waiting, Why, Words
+from denizen.cycles.budgets import Amount, Refusal
 from denizen.cycles.call_results import has_failed
-from denizen.cycles.calling import Finished, Progress, Step
+from denizen.cycles.calling import FinishedCall, Progress, Step
+from denizen.cycles.deps import CycleDeps
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.opening import event_characters
 from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, Skipped
+from denizen.cycles.outside_calls import OutsideCalls
 from denizen.cycles.phases import phase_at
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import choose, model_of
-from denizen.cycles.server_budget import ServerBudget, ServerCall
-from denizen.cycles.settings import CycleSettings, SilentReply
-from denizen.cycles.speaking import Doubt, LiveTexts, Speaker
-from denizen.cycles.steps import (
-    Choose,
-    NextStep,
-    PrepareStep,
-    StepContext,
-    StepPlan,
-    allowed_in,
-    allowed_tools,
-    decide_step,
-    plan_step,
-)
-from denizen.cycles.stopping import BUILT_IN, Stop, stop_reason
-from denizen.cycles.triage import Sieve
+from denizen.cycles.server_budget import ServerCall
+from denizen.cycles.settings import SilentReply
+from denizen.cycles.speaking import Doubt, Speaker
+from denizen.cycles.steps import NextStep, StepContext, StepPlan, allowed_in, allowed_tools, decide_step, plan_step
+from denizen.cycles.stopping import stop_reason
 from denizen.cycles.troubles import Trouble, classify
 from denizen.cycles.watching import Watch
 from denizen.cycles.written_calls import with_written_calls
@@ -94,35 +64,28 @@ from denizen.errors import (
     StorageError,
     explained,
 )
-from denizen.ids import CallId, OrganizationId, SpaceId
+from denizen.ids import SpaceId
 from denizen.inbox import stop_requests
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.inbox.format import sender_name
-from denizen.inbox.stop_requests import StopHints
 from denizen.leased_tasks import let_go
-from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, learned, overflow, request, thinking
-from denizen.models.embedders import Embedder
 from denizen.models.pictures import sees
-from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
+from denizen.models.prices import Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
-from denizen.profiles.choosing import Profiling
-from denizen.storage.database import Database
-from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import argument_parsing, hops, privacy_guard, results
-from denizen.tools.background_calls import BackgroundCalls, is_being_cancelled
+from denizen.tools import argument_parsing, hops, privacy_guard
+from denizen.tools.background_calls import is_being_cancelled
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
 from denizen.tools.hops import SeenMessages
-from denizen.tools.prebuilt import SEND_MESSAGE, SKIP, SendMessage, search_ahead
-from denizen.tools.results import Result, StoreFile
-from denizen.tools.tool import CallIdentity, OutsideTool, OwnTool, Toolbox, spaces_of
+from denizen.tools.prebuilt import SEND_MESSAGE, SKIP, EnterSpace, SendMessage, prepare_send
+from denizen.tools.private_word_search import forms_of_message
+from denizen.tools.tool import AskTool, OutsideTool, OwnTool, spaces_of
 
 log_line = structlog.get_logger(__name__)
 
 MODEL_ANSWERED = failpoints.declare("model.answered")
-TOOL_CALLED = failpoints.declare("tool.called")
 
 PREVIEW_TOKENS: Final = 1_000
 """About how many tokens a preview of the inbox has at most."""
@@ -145,87 +108,27 @@ Pausing = Literal["paused"] | None
 """Whether the cycle waits for people: then this process no longer holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CycleDeps:
-    """The dependencies of an agent's cycles."""
-
-    db: Database
-    bus: Bus
-    clock: Clock
-    model: Model
-    model_name: str
-    toolbox: Toolbox
-    """The tools in the normal profile; while it thinks, in the profile of its era."""
-    small_toolbox: Toolbox
-    profile: Profile
-    """The profile of its next era."""
-    settings: CycleSettings
-    prices: Mapping[str, Price]
-    background_calls: BackgroundCalls
-    """Calls that continue while no cycle waits for them."""
-    organization_id: OrganizationId
-    stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
-    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
-    """Every model that its routes may choose, by name."""
-    default_model: str = ""
-    """The model that `default` means in a route."""
-    models_revision: int = 0
-    """The revision of the operator's choice of models that these come from."""
-    mcp_changes: int | None = None
-    """How often MCP servers had changed their tools by then; None: the agent has none."""
-    routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
-    steps: Mapping[str, PrepareStep] = field(default_factory=dict[str, PrepareStep])
-    """The functions that decide about steps, by name."""
-    sieve: Sieve | None = None
-    """Triage: decides beforehand whether it has to think."""
-    allowance: Allowance | None = None
-    """The limits that apply to it, if there are any."""
-    server_budget: ServerBudget | None = None
-    """The daily limit of the whole server, if there is one."""
-    embedder: Embedder | None = None
-    """Computes the meaning of texts, if configured."""
-    reminder: Reminder | None = None
-    """Brings up long-term memories, if configured."""
-    voices: LiveTexts = field(default_factory=LiveTexts)
-    """Repeats live texts to readers who connect late."""
-    stop_hints: StopHints = field(default_factory=StopHints)
-    """Knows which agents may have been told to stop what they write."""
-    telemetry: Telemetry = OFF
-    """Receives metrics and traces of its cycles."""
-    profiling: Callable[[], Profiling | None] = lambda: None
-    """Returns the current basis for choosing its profiles."""
-    reflects: bool = False
-    """Whether its cycles are reflected on."""
-    store_file: StoreFile | None = None
-    """Stores the files that its tools return."""
-
-    @property
-    def toolboxes(self) -> Mapping[Profile, Toolbox]:
-        """The tools in each profile."""
-        return {"normal": self.toolbox, "small": self.small_toolbox}
-
-
 async def think(
-    faculties: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
+    deps: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
 ) -> CycleOutcome:
     """Run the cycle to its end. Raises only when this process lost the agent, or when the database fails.
 
     `arrived` says whether there may be something new in the inbox, so that it need not be read before each step.
     """
-    faculties = replace(faculties, toolbox=requested.toolbox_for(faculties.toolboxes[mind.era.profile], cycle.events))
+    deps = replace(deps, toolbox=requested.toolbox_for(deps.toolboxes[mind.era.profile], cycle.events))
     if first := requested.first_phase(cycle.events):
-        phases = (first, *faculties.settings.phases)
-        faculties = replace(faculties, settings=faculties.settings.model_copy(update={"phases": phases}))
-    content = faculties.telemetry.content
+        phases = (first, *deps.settings.phases)
+        deps = replace(deps, settings=deps.settings.model_copy(update={"phases": phases}))
+    content = deps.telemetry.content
     if content:
         # Readers of traces are in no space: for an agent that knows private things they get numbers only.
-        content = not await faculties.db.read(privacy.knows_private_spaces, mind.identity.entity.id)
-    watch = Watch(faculties.telemetry, mind, cycle, faculties.toolbox, content=content)
+        content = not await deps.db.read(privacy.knows_private_spaces, mind.identity.entity.id)
+    watch = Watch(deps.telemetry, mind, cycle, deps.toolbox, content=content)
     # Not `bound_contextvars`, which copies everything that is bound.
     bound = structlog.contextvars.bind_contextvars(cycle=cycle.id)
     try:
         with watch:
-            outcome = await _live_through(_Thinking(faculties, mind, cycle, arrived, watch), watch)
+            outcome = await _live_through(_Thinking(deps, mind, cycle, arrived, watch), watch)
             watch.ended(outcome)
             return outcome
     finally:
@@ -279,9 +182,9 @@ class _Thinking:
     """A running cycle."""
 
     def __init__(
-        self, faculties: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
+        self, deps: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
     ) -> None:
-        self._with = faculties
+        self._with = deps
         self._watch = watch
         self.agent_id = mind.lease.agent_id
         self._arrived = arrived
@@ -297,14 +200,14 @@ class _Thinking:
         self._steps = cycle.steps
         self._spent = NOTHING
         self._server_call: ServerCall | None = None
-        self._reserved = faculties.allowance is not None
+        self._reserved = deps.allowance is not None
         """Whether a budget may hold a reservation for it."""
         self._unpaid: tuple[Charge, ...] = ()
         """The usage of attempts that broke off, until it is in the ledger."""
-        self._model_name = faculties.model_name
+        self._model_name = deps.model_name
         for entry in cycle.entries:
             if isinstance(entry.message, ModelResponse):
-                self._model_name = model_of(entry) or faculties.model_name
+                self._model_name = model_of(entry) or deps.model_name
                 self._spent += self._price(entry.message)
         self._routed = self._model_name
         """The model of the cycle, unless a function has chosen another for a step."""
@@ -327,8 +230,7 @@ class _Thinking:
         """How often in this cycle the model was told that its answer was cut off."""
         self._stopped_response: ModelResponse | None = None
         """What the model had written when a person stopped it."""
-        self._late: dict[tuple[int, int], asyncio.Future[Result]] = {}
-        """Calls that were no longer waited for, by step and position."""
+        self._outside = OutsideCalls(deps, mind.lease, cycle.id, watch)
         mind.add(*cycle.entries)
 
     async def run(self) -> CycleOutcome:
@@ -671,6 +573,7 @@ class _Thinking:
 
     async def _may_be_shown(self, doubt: Doubt) -> bool:
         """Whether the text being streamed holds nothing that is private elsewhere."""
+        await self._is_guarded(doubt.space_id)
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
         shown = (doubt.space_id, doubt.text, cycle.events, cycle.remembered)
         return await self._with.db.read(privacy_guard.passes, agent_id, cycle.id, *shown)
@@ -748,7 +651,7 @@ class _Thinking:
     def _settings(self) -> ModelSettings:
         own = thinking.settings(self._model, self._mind.budget.output)
         decided = dict(self._plan.settings)
-        if "max_tokens" in decided and "max_tokens" in own:
+        if "max_tokens" in decided:
             decided["max_tokens"] = min(decided["max_tokens"], own["max_tokens"])
         settings = cast(ModelSettings, {**own, **decided})
         if self._mind.toolless:
@@ -874,17 +777,17 @@ class _Thinking:
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})
 
-    async def _after_crash(self, step: Step, at: int) -> Finished:
+    async def _after_crash(self, step: Step, at: int) -> FinishedCall:
         """The result of an outside call that may or may not have happened."""
         tool = self._with.toolbox.by_name.get(step.calls[at].tool_name)
         retry = isinstance(tool, OutsideTool) and tool.on_crash == "retry"
         if retry:
-            return await self._call(step, at)
+            return await self._outside.call(step, at)
         self._watch.unknown(step.calls[at], step.number)
-        return Finished(UNKNOWN_OUTCOME)
+        return FinishedCall(UNKNOWN_OUTCOME)
 
     async def _carry_out(
-        self, step: Step, speaker: Speaker | None, finished: Mapping[int, Finished] | None = None
+        self, step: Step, speaker: Speaker | None, finished: Mapping[int, FinishedCall] | None = None
     ) -> Pausing:
         """Run all calls of one response, our own inside transactions, outside ones between them.
 
@@ -898,7 +801,7 @@ class _Thinking:
                 progress = await self._with.db.write(
                     calling.carry_on, self._mind.lease, self._cycle, step, self._with.toolbox, finished
                 )
-                self._run_errands(step, progress.background_calls)
+                self._outside.run_in_background(step, progress.background_calls)
             if not step.stored:
                 self._mind.add(step.response)
                 self._steps += 1
@@ -914,29 +817,56 @@ class _Thinking:
             done = {effect.position: effect.result or "" for effect in progress.effects if effect.state == "done"}
             asked = step.asked.union(effect.position for effect in progress.effects if effect.state == "asked")
             step = replace(step, stored=True, results={**step.results, **done}, asked=asked)
-            finished = await self._call_all(step, progress.intended)
+            finished = await self._outside.call_all(step, progress.intended)
         if speaker is not None:
             speaker.abort("refused", {at for at in step.streamed if not self._effects[step.number, at].changes})
         return None
 
     async def _prepare(self, step: Step) -> dict[int, object]:
-        """Let own tools prepare what they need when they run."""
+        """Let own tools prepare what they need when they run, and check which calls would show private words."""
         prepared: dict[int, object] = {}
+        active, agent_id, cycle = self._cycle.active_space_id, self._mind.lease.agent_id, self._cycle
         for at, call in enumerate(step.calls):
             tool = self._with.toolbox.by_name.get(call.tool_name)
-            guarded = call.tool_name == SEND_MESSAGE and self._cycle.caution is not None
-            if at in step.results or not isinstance(tool, OwnTool) or (tool.prepare is None and not guarded):
+            own = tool.prepare if isinstance(tool, OwnTool) else None
+            if at in step.results or tool is None or (own is None and cycle.caution is None):
                 continue
             try:
                 arguments = argument_parsing.check(tool, call.args)
-                if isinstance(arguments, SendMessage):
-                    prepared[at] = await self._with.db.read(search_ahead, self._mind.lease.agent_id, arguments)
-                elif tool.prepare is not None:
-                    spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
-                    prepared[at] = await tool.prepare(self._mind.lease.agent_id, arguments, spaces)
+                if own is not None:
+                    prepared[at] = await own(agent_id, arguments, spaces_of(cycle.events, cycle.active_space_id))
+                elif isinstance(arguments, EnterSpace):
+                    active = SpaceId(arguments.space_id)
+                elif isinstance(arguments, SendMessage):
+                    to = SpaceId(arguments.space_id) if arguments.space_id else active
+                    if to is not None and await self._is_guarded(to):
+                        sending = (agent_id, cycle.id, to, arguments, cycle.events)
+                        prepared[at] = await self._with.db.read(prepare_send, *sending)
+                elif isinstance(tool, AskTool | OutsideTool) and tool.visible and await self._is_guarded(active):
+                    shown = (agent_id, cycle.id, active, call.args_as_json_str(), cycle.events)
+                    prepared[at] = await self._with.db.read(privacy_guard.check_call_ahead, *shown)
             except InvalidInput:
                 continue  # the model is told when the call is carried out
         return prepared
+
+    async def _is_guarded(self, space_id: SpaceId | None) -> bool:
+        """Whether what is shown in this space has to be checked for private words; their index is complete then."""
+        caution = self._cycle.caution
+        if caution is None or space_id in caution.free:
+            return False
+        if caution.unindexed:
+            await privacy_guard.index_words(self._with.db, self._mind.lease.agent_id)
+            self._cycle = replace(self._cycle, caution=replace(caution, unindexed=False))
+        return True
+
+    async def _outgoing(self, words: Words | None) -> Outgoing | None:
+        """The words as a message that is ready to be sent."""
+        sending = await answering.outgoing(words)
+        if sending is None or not await self._is_guarded(sending.space_id):
+            return sending
+        cycle, forms = self._cycle, forms_of_message(sending.what)
+        told = (self._mind.lease.agent_id, cycle.id, sending.space_id, forms, cycle.events)
+        return replace(sending, checked=await self._with.db.read(privacy_guard.check_ahead, *told))
 
     def _note(self, progress: Progress) -> None:
         self._effects.update({(effect.step, effect.position): effect for effect in progress.effects})
@@ -947,71 +877,6 @@ class _Thinking:
         if progress.outside_from != self._cycle.outside_from:
             self._cycle = replace(self._cycle, outside_from=progress.outside_from)
 
-    def _tell_doing(self, tools: Sequence[str]) -> None:
-        """Show watchers which tools the agent is using. A hint: it says nothing about what is stored."""
-        agent_id, epoch = self._mind.lease.agent_id, self._mind.lease.epoch
-        status = AgentStatus(agent_id, "alive", epoch, ", ".join(tools) or None)
-        self._with.bus.publish(agent_topic(agent_id), status.to_payload())
-
-    async def _call_all(self, step: Step, positions: Sequence[int]) -> dict[int, Finished]:
-        names = [step.calls[at].tool_name for at in positions]
-        self._tell_doing(names)
-        async with asyncio.TaskGroup() as tasks:
-            running = {
-                at: tasks.create_task(self._call(step, at), name=f"tool {name}")
-                for at, name in zip(positions, names, strict=True)
-            }
-        self._tell_doing([])
-        return {at: task.result() for at, task in running.items()}
-
-    async def _call(self, step: Step, at: int) -> Finished:
-        """Call an outside tool; its errors are given to the model, never raised.
-
-        A call that takes too long continues in the background: its later result comes in an event.
-        """
-        tool = self._with.toolbox.by_name[step.calls[at].tool_name]
-        assert isinstance(tool, OutsideTool)
-        work = asyncio.ensure_future(self._work(step, at, tool))
-        try:
-            done, _ = await asyncio.wait({work}, timeout=tool.seconds)
-        except asyncio.CancelledError:
-            work.cancel()
-            raise
-        if not done:
-            self._late[step.number, at] = work
-            told = f"{tool.name} has not answered within {tool.seconds:g} seconds. Whether it did its work is unknown."
-            return Finished(f"{told} If it answers later, the result will reach you as an event.", late=True)
-        if work.cancelled():  # not by us: we would not be here
-            return Finished(f"{tool.name} failed: it was cancelled.", failed=True)
-        try:
-            result = work.result()
-            finished = Finished(result.text, files=result.files)
-        except Exception as error:  # noqa: BLE001  the model decides what to make of it
-            log_line.info("tool failed", tool=tool.name, error=repr(error))
-            return Finished(f"{tool.name} failed: {explained(error)}", failed=True)
-        failpoints.reach(TOOL_CALLED)
-        return finished
-
-    async def _work(self, step: Step, at: int, tool: OutsideTool) -> Result:
-        agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
-        occasion = CallIdentity(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
-        with self._watch.outside(step.calls[at], step.number) as doing:
-            arguments = argument_parsing.check(tool, step.calls[at].args)
-            result = await results.call(tool, arguments, occasion, self._with.store_file)
-            doing.result = result.text
-            return result
-
-    def _run_errands(self, step: Step, background_calls: Mapping[int, CallId]) -> None:
-        """Let calls that the cycle does not wait for continue in the background."""
-        for at, call_id in background_calls.items():
-            late = self._late.pop((step.number, at), None)
-            if late is None:
-                tool = self._with.toolbox.by_name[step.calls[at].tool_name]
-                assert isinstance(tool, OutsideTool)
-                self._with.background_calls.start(self._with.db, call_id, self._work(step, at, tool))
-            else:
-                self._with.background_calls.start(self._with.db, call_id, late, late=True)
-
     # Ending
 
     async def _finish(self, response: ModelResponse) -> CycleOutcome | None:
@@ -1021,7 +886,7 @@ class _Thinking:
         silent_reply = self._silent_reply
         move = answering.next_move(silent_reply, self._cycle.open_events, waiting, reminded, text, self._steps)
         if move.remind is None:
-            sending = await answering.outgoing(move.deliver)
+            sending = await self._outgoing(move.deliver)
             return await self._end("answered", last=response, entries=(entry,), sending=sending)
         note = answering.reminder(entry.seq + 1, self._cycle.id, move.remind, offers=move.offers)
         await self._nudge(response, (entry, note), move.deliver)
@@ -1144,7 +1009,7 @@ class _Thinking:
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
     async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
-        charge, sending = self._charge(response), await answering.outgoing(deliver)
+        charge, sending = self._charge(response), await self._outgoing(deliver)
         sent = await self._with.db.write(
             calling.store_reminder, self._mind.lease, self._cycle, entries, charge, sending
         )
@@ -1206,7 +1071,7 @@ class _Thinking:
         words = answering.words_for(waiting, reminded, text, self._steps)
         if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.open_events)):
             words = Words(waiting[0], text, self._steps)
-        return await answering.outgoing(words)
+        return await self._outgoing(words)
 
     async def _skip(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], skip: ToolCallPart) -> CycleOutcome:
         """End without a trace; or, if something was done already or somebody waits, end as a normal cycle.
@@ -1290,8 +1155,7 @@ class _Thinking:
         for space_id in self._cycle.stopped:
             # If the cycle is undone, the one that takes its events again must look for the requests as well.
             self._with.stop_hints.hint(self.agent_id, space_id)
-        for work in self._late.values():
-            work.cancel()
+        self._outside.cancel()
 
     async def hand_back(self) -> None:
         """Record that this cycle was interrupted, not failed. Best effort: if it is lost, that costs one attempt."""

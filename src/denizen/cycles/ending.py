@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy import bindparam, case, select, update
 
 from denizen.bus.streams import AgentStatus, CycleChanged, MetadataUpdated, agent_topic, space_topic
 from denizen.clock import SECOND
@@ -33,7 +33,7 @@ from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
 from denizen.spaces import floor
 from denizen.storage import chains
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, delete_where, select_where, statement, update_where, value
 from denizen.storage.schema import cycles, minds
 from denizen.tools import calls
 from denizen.tools.effects import EffectRecord
@@ -65,21 +65,10 @@ class Ending:
     """When the agent resumes by itself, to be shown there too."""
 
 
-_end = statement(
-    update(cycles)
-    .where(cycles.c.id == bindparam("cycle"))
-    .values(
-        number=bindparam("new_number"),
-        outcome=bindparam("how"),
-        ended_at=bindparam("at"),
-        stop_reason=bindparam("why"),
-        summary=bindparam("in_short"),
-        steps=bindparam("new_steps"),
-        input_tokens=bindparam("all_input"),
-        output_tokens=bindparam("all_output"),
-        cost_micros=bindparam("all_cost"),
-        digest=bindparam("new_digest"),
-    )
+_end = update_where(
+    cycles,
+    "id",
+    set_="number, outcome, ended_at, stop_reason, summary, steps, input_tokens, output_tokens, cost_micros, digest",
 )
 _read_outside = select(cycles.c.outside_from).where(cycles.c.id == bindparam("cycle")).scalar_subquery()
 _what_told = select(cycles.c.told).where(cycles.c.id == bindparam("cycle_id")).scalar_subquery()
@@ -97,11 +86,7 @@ _live_on = statement(
         outside=case((_read_outside.is_not(None), 1), else_=minds.c.outside),
     )
 )
-_remember_told = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(news_told=bindparam("up_to"), told=bindparam("facts"))
-)
+_remember_told = update_where(minds, "agent_id", set_="news_told, told")
 _move_window = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
@@ -157,17 +142,17 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     tx.note_head("agent", agent_id, number, digest)
     tx.send(
         _end,
-        cycle=cycle.id,
-        new_number=number,
-        how=ending.outcome,
-        at=tx.now,
-        why=ending.stop_reason,
-        in_short=ending.summary,
-        new_steps=ending.steps,
-        all_input=spent.input_tokens,
-        all_output=spent.output_tokens,
-        all_cost=spent.cost_micros or 0,
-        new_digest=digest,
+        id=cycle.id,
+        number=number,
+        outcome=ending.outcome,
+        ended_at=tx.now,
+        stop_reason=ending.stop_reason,
+        summary=ending.summary,
+        steps=ending.steps,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_micros=spent.cost_micros or 0,
+        digest=digest,
     )
     if told is not None:
         _remember(tx, agent_id, cycle.id, told)
@@ -194,7 +179,12 @@ def _remember(tx: Tx, agent_id: AgentId, cycle_id: CycleId, kept: str) -> None:
     """Store what the cycle was told of its surroundings as known, and count its turns. Clients get its metadata."""
     told = json.loads(kept)
     if "facts" in told:
-        tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
+        tx.run(
+            _remember_told,
+            agent_id=agent_id,
+            news_told=told["news"],
+            told=json.dumps(told["facts"], ensure_ascii=False),
+        )
     if "profiles" in told:
         choosing.keep(tx, agent_id, told["profiles"])
     chosen_in = {each["space"] for each in told.get("profiles", ()) if each["fresh"]}
@@ -211,14 +201,10 @@ def _announce(tx: Tx, lease: Lease, cycle_id: CycleId, what: str) -> None:
     tx.announce(topic, AgentStatus(agent_id, "sleeping", lease.epoch).to_payload())
 
 
-_forget_cycle = statement(delete(cycles).where(cycles.c.id == bindparam("cycle")))
-_attempts = statement(select(cycles.c.attempts).where(cycles.c.id == bindparam("cycle_id")))
-_postpone = statement(
-    update(cycles)
-    .where(cycles.c.id == bindparam("cycle"))
-    .values(attempts=bindparam("tries"), not_before=bindparam("again_at"), handed_back=0)
-)
-_hand_back = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(handed_back=1))
+_forget_cycle = delete_where(cycles, "id")
+_attempts = select_where(cycles, "attempts", "id")
+_postpone = update_where(cycles, "id", set_="attempts, not_before", handed_back=0)
+_hand_back = update_where(cycles, "id", handed_back=1)
 
 
 def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Charge) -> bool:
@@ -297,7 +283,7 @@ def park_cycle(
     floor.hand_over(tx, lease.agent_id)
     parking.tell(tx, parked)
     if keep:
-        tx.run(_hand_back, cycle=cycle.id)
+        tx.run(_hand_back, id=cycle.id)
         ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
         _announce(tx, lease, cycle.id, "postponed")
     else:
@@ -320,7 +306,7 @@ def _undo(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> None:
 
 def _erase(tx: Tx, agent_id: AgentId, cycle: OpenCycle) -> None:
     log.roll_back(tx, agent_id, cycle.id, cycle.first_seq)
-    tx.run(_forget_cycle, cycle=cycle.id)
+    tx.run(_forget_cycle, id=cycle.id)
 
 
 def postpone_cycle(
@@ -328,10 +314,9 @@ def postpone_cycle(
 ) -> int:
     """Keep the cycle open, to be resumed later. Returns the failed attempts since its last progress."""
     fence(tx, lease)
-    row = tx.one(_attempts, cycle_id=cycle.id)
-    tries = (row[0] if row else 0) + 1
+    tries = (value(tx, _attempts, id=cycle.id) or 0) + 1
     again_at = tx.now + back_off(tries) * SECOND
-    tx.run(_postpone, cycle=cycle.id, tries=tries, again_at=again_at)
+    tx.run(_postpone, id=cycle.id, attempts=tries, not_before=again_at)
     answering.tell_unanswered(tx, lease.agent_id, cycle, "failed", ("failing", detail or {}), retry_at=again_at)
     ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
     _announce(tx, lease, cycle.id, "postponed")
@@ -349,4 +334,4 @@ def pay_broken_off(tx: Tx, lease: Lease, unpaid: Sequence[Charge]) -> None:
 def hand_back(tx: Tx, lease: Lease, cycle: OpenCycle, unpaid: Sequence[Charge] = ()) -> None:
     """Mark the cycle as interrupted by a shutdown: resuming it does not count as an attempt."""
     pay_broken_off(tx, lease, unpaid)
-    tx.run(_hand_back, cycle=cycle.id)
+    tx.run(_hand_back, id=cycle.id)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy import Table, bindparam, select
 from sqlalchemy.dialects import postgresql
 
 from denizen.clock import SECOND
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.models.prices import Price, cost, usage_of
-from denizen.storage.database import Statement, Tx, insert_into, statement, storable
+from denizen.storage.database import Statement, Tx, delete_where, insert_into, select_where, statement, storable, value
 from denizen.storage.schema import agents, call_reservations, cycles, ledger, panel_spending, spaces, spending
 
 if TYPE_CHECKING:
@@ -71,17 +71,8 @@ def charge_of(response: ModelResponse, name: str, prices: Mapping[str, Price]) -
 
 _add = insert_into(
     ledger,
-    "agent_id",
-    "cycle_id",
-    "kind",
-    "model",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_micros",
-    "detail",
-    "created_at",
+    "agent_id, cycle_id, kind, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, "
+    "cost_micros, detail, created_at",
 )
 COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
 PAYER: Final = {spending: "agent_id", panel_spending: "space_id"}
@@ -100,16 +91,8 @@ def _adding(table: Table, payers: Table) -> Statement:
 
 
 _spend, _spend_of_panel = _adding(spending, agents), _adding(panel_spending, spaces)
-_settle_call = statement(
-    delete(call_reservations).where(
-        call_reservations.c.payer_id == bindparam("agent"), call_reservations.c.call == CYCLE_CALL
-    )
-)
-_settle = statement(
-    delete(call_reservations).where(
-        call_reservations.c.payer_id == bindparam("agent"), call_reservations.c.call.in_((CYCLE_CALL, LAST_STEP))
-    )
-)
+_settle_call = delete_where(call_reservations, "payer_id", call_reservations.c.call == CYCLE_CALL)
+_settle = delete_where(call_reservations, "payer_id", call_reservations.c.call.in_((CYCLE_CALL, LAST_STEP)))
 
 
 def enter(
@@ -139,7 +122,7 @@ def enter(
     if kind == "failure" or (kind == "skip" and charge.reserved):
         settle(tx, agent_id)
     elif charge.reserved:
-        tx.send(_settle_call, agent=agent_id)
+        tx.send(_settle_call, payer_id=agent_id)
 
 
 def enter_for_panel(tx: Tx, panel_id: SpaceId, charge: Charge) -> None:
@@ -165,7 +148,7 @@ def _count(tx: Tx, adding: Statement, payer: str, charge: Charge) -> None:
 
 def settle(tx: Tx, agent_id: AgentId) -> None:
     """Release the reservations for the agent's cycle: they have been paid, or will not be used."""
-    tx.send(_settle, agent=agent_id)
+    tx.send(_settle, payer_id=agent_id)
 
 
 RECENT_ENDS: Final = 100
@@ -180,30 +163,22 @@ _line = statement(
     .order_by(ledger.c.number.desc())
     .limit(1)
 )
-_between = statement(
-    select(
-        ledger.c.cycle_id,
-        ledger.c.model,
-        ledger.c.input_tokens,
-        ledger.c.output_tokens,
-        ledger.c.cache_read_tokens,
-        ledger.c.cache_write_tokens,
-        ledger.c.cost_micros,
-    )
-    .where(
-        ledger.c.number > bindparam("after"),
-        ledger.c.number <= bindparam("last"),
-        ledger.c.agent_id == bindparam("agent_id"),
-    )
-    .order_by(ledger.c.number)
+_between = select_where(
+    ledger,
+    "cycle_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros",
+    "agent_id",
+    ledger.c.number > bindparam("after"),
+    ledger.c.number <= bindparam("last"),
+    order_by="number",
 )
-_kept_before = statement(
-    select(cycles.c.ended_at)
-    .where(
-        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None), cycles.c.ended_at <= bindparam("at")
-    )
-    .order_by(cycles.c.number.desc())
-    .limit(1)
+_kept_before = select_where(
+    cycles,
+    "ended_at",
+    "agent_id",
+    cycles.c.number.is_not(None),
+    cycles.c.ended_at <= bindparam("at"),
+    order_by="number desc",
+    limit=1,
 )
 _end_before = statement(
     select(ledger.c.created_at)
@@ -221,12 +196,7 @@ _ends = (
     .limit(RECENT_ENDS)
     .subquery("ends")
 )
-_end = statement(
-    select(_ends.c.number, _ends.c.detail)
-    .where(_ends.c.cycle_id == bindparam("cycle_id"))
-    .order_by(_ends.c.number.desc())
-    .limit(1)
-)
+_end = select_where(_ends, "number, detail", "cycle_id", order_by="number desc", limit=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +209,9 @@ class End:
 
 def end_of(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> End | None:
     """How a cycle of this agent was skipped or failed, if it was recent."""
-    row = tx.one(_end, agent_id=agent_id, cycle_id=cycle_id)
-    return None if row is None else End(row[0], row[1] or "")
+    for number, detail in tx.all(_end, agent_id=agent_id, cycle_id=cycle_id):
+        return End(number, detail or "")
+    return None
 
 
 def spent(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, up_to: int = LAST) -> Charge:
@@ -264,9 +235,9 @@ def line_before(tx: Tx, agent_id: AgentId, cycle_id: CycleId, last: int) -> int:
     line = tx.one(_line, last=last)
     if line is None:
         return 0
-    kept = tx.one(_kept_before, agent_id=agent_id, at=line[1])
-    end = tx.one(_end_before, agent_id=agent_id, number=last, cycle_id=cycle_id)
-    since = max((row[0] for row in (kept, end) if row is not None), default=0)
+    kept = value(tx, _kept_before, agent_id=agent_id, at=line[1])
+    end = value(tx, _end_before, agent_id=agent_id, number=last, cycle_id=cycle_id)
+    since = max(kept or 0, end or 0)
     return line_at(tx, since - UNORDERED) if since else 0
 
 

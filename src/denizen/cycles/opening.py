@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pydantic_ai.messages import ModelRequest, UserPromptPart
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.bus.streams import AgentStatus, CycleChanged, StreamAborted, agent_topic, space_topic
 from denizen.consciousness import eras, log, privacy, recollection, selfhood
@@ -34,7 +34,16 @@ from denizen.plans import agenda
 from denizen.profiles import choosing
 from denizen.profiles.choosing import Profiling
 from denizen.spaces import directory
-from denizen.storage.database import Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import (
+    Tx,
+    columns,
+    insert_ignore,
+    insert_into,
+    select_where,
+    statement,
+    update_where,
+    value,
+)
 from denizen.storage.schema import agents, cycles, minds, toolsets
 from denizen.tools import calls, privacy_guard
 from denizen.tools.tool import Toolbox, spaces_of
@@ -75,7 +84,7 @@ class Waking:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedCycle:
     """A cycle was opened."""
 
     cycle: OpenCycle
@@ -92,10 +101,7 @@ Remind = Literal["remind"]
 
 _state = statement(
     select(
-        minds.c.era_version,
-        minds.c.news,
-        minds.c.news_told,
-        minds.c.last_cycle_at,
+        *columns(minds, "era_version, news, news_told, last_cycle_at"),
         agents.c.version,
         agents.c.parked_until,
         parking.HAS_TROUBLE,
@@ -104,12 +110,12 @@ _state = statement(
     .join(agents, agents.c.id == minds.c.agent_id)
     .where(minds.c.agent_id == bindparam("agent_id"))
 )
-_told = statement(select(minds.c.told).where(minds.c.agent_id == bindparam("agent_id")))
-_keep_tools = insert_ignore(toolsets, ("digest", "tools"))
-_open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told", "outside_from")
+_told = select_where(minds, "told", "agent_id")
+_keep_tools = insert_ignore(toolsets, "digest, tools")
+_open = insert_into(cycles, "id, agent_id, first_seq, started_at, active_space_id, told, outside_from")
 
 
-def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | Unread | None:
+def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Remind | Unread | None:
     """Take the events that wake the agent, and as many others as fit, into a new cycle. None if nothing wakes it."""
     fence(tx, lease, lambda tx: _prefetch(tx, lease.agent_id))
     agent_id = lease.agent_id
@@ -151,7 +157,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     cycle = replace(_begin(tx, waking, batch, plans, told, characters, brought), troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
-    return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
+    return OpenedCycle(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
 
 
 def _prefetch(tx: Tx, agent_id: AgentId) -> None:
@@ -190,8 +196,7 @@ def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _To
     agent_id = waking.identity.entity.id
     at_hand = [SpaceId(event.space_id) for event in batch if event.space_id is not None]
     seen = selfhood.surroundings(tx, agent_id, at_hand)
-    row = tx.one(_told, agent_id=agent_id)
-    before: dict[str, str] = json.loads(row[0]) if row else {}
+    before: dict[str, str] = json.loads(value(tx, _told, agent_id=agent_id) or "{}")
     unseen = selfhood.out_of_sight(tx, agent_id, before, seen)
     before = {key: line for key, line in before.items() if key not in unseen}
     lines = selfhood.news(before, seen, characters=selfhood.list_characters(waking.inbox_tokens))
@@ -281,11 +286,7 @@ def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId
     return space_id if space_id is not None and directory.is_member(tx, space_id, agent_id) else None
 
 
-_take_up = statement(
-    update(cycles)
-    .where(cycles.c.id == bindparam("cycle"))
-    .values(attempts=bindparam("tries"), not_before=0, handed_back=0, outcome="open")
-)
+_take_up = update_where(cycles, "id", set_="attempts", not_before=0, handed_back=0, outcome="open")
 
 
 def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
@@ -315,7 +316,7 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
         return None
     # A failure was counted when the cycle was postponed; a crash is counted here.
     tries = cycle.attempts if found.handed_back or found.not_before else cycle.attempts + 1
-    tx.run(_take_up, cycle=cycle.id, tries=tries)
+    tx.run(_take_up, id=cycle.id, attempts=tries)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(lease.agent_id), CycleChanged(lease.agent_id, cycle.id, "resumed").to_payload())
     return replace(cycle, attempts=tries)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from sqlalchemy import bindparam, select, update
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
+from denizen.access import audit
+from denizen.access.requesters import Requester
 from denizen.access.secrets import NAME
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput
 from denizen.ids import OrganizationId
 from denizen.nearest import nearest
 from denizen.shapes.vocabulary import MOST_DAYS
-from denizen.storage.database import Tx, statement
-from denizen.storage.schema import organizations
+from denizen.spaces import directory, organization_settings
+from denizen.storage.database import Tx
 
 Host = Annotated[str, StringConstraints(min_length=1, max_length=260, pattern=r"^[A-Za-z0-9._:\[\]-]+$")]
 """A host: `name`, or `name:port`."""
@@ -49,55 +49,72 @@ class OrganizationSettings(BaseModel):
 _NAMES = frozenset(OrganizationSettings.model_fields)
 _SERVER_MODELS = "server_models"
 """Stored beside the settings of the organization, but not one of them: it cannot be changed like them."""
-_settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))
-_read = statement(_settings)
-_lock = statement(_settings.with_for_update(key_share=True))
-_store = statement(
-    update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
-)
 
 
 def settings_of(tx: Tx, organization_id: OrganizationId) -> OrganizationSettings:
     # Settings of a newer version are ignored.
-    stored = {name: value for name, value in _stored(tx, organization_id).items() if name in _NAMES}
+    stored = {name: value for name, value in organization_settings.read(tx, organization_id).items() if name in _NAMES}
     return OrganizationSettings.model_validate(stored)
 
 
 def change_settings(tx: Tx, organization_id: OrganizationId, changes: Mapping[str, object]) -> OrganizationSettings:
     """Change these settings and keep the others; None resets one to its default."""
     wanted = _checked(changes)
-    row = tx.one(_lock, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    stored: dict[str, Any] = json.loads(row[0])
+    stored = organization_settings.lock(tx, organization_id)
     for name in changes.keys() - {"budget"}:
         stored.pop(name, None)
     stored |= wanted.model_dump(mode="json", exclude={"budget"}, exclude_defaults=True)
-    tx.run(_store, organization=organization_id, new=json.dumps(stored, ensure_ascii=False))
+    organization_settings.store(tx, organization_id, stored)
     if "budget" in changes:
         # Agents that rest because of it resume, and running ones hear of it.
         budgets.set_organization_budget(tx, organization_id, wanted.budget)
     return settings_of(tx, organization_id)
 
 
+def change(
+    tx: Tx,
+    by: Requester,
+    organization_id: OrganizationId,
+    *,
+    name: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> None:
+    """Change the name of the organization, and these settings. For owners."""
+    by.require("owner")
+    by.require_organization(organization_id)
+    changed: list[JsonValue] = []
+    if name is not None:
+        directory.rename_organization(tx, organization_id, name)
+        changed.append("name")
+    if settings is not None:
+        change_settings(tx, organization_id, settings)
+        changed += sorted(settings)
+    if changed:
+        audit.record(tx, organization_id, by.actor, "change_organization", fields=changed)
+
+
+def set_budget(tx: Tx, by: Requester, organization_id: OrganizationId, budget: BudgetSettings) -> None:
+    """Replace the budget of all agents of the organization together. For admins."""
+    by.require("admin")
+    by.require_organization(organization_id)
+    before = budgets.organization_budget(tx, organization_id)
+    budgets.set_organization_budget(tx, organization_id, budget)
+    old = None if before is None else _limits(before)
+    audit.record(tx, organization_id, by.actor, "put_budget", before=old, after=_limits(budget))
+
+
+def _limits(budget: BudgetSettings) -> JsonValue:
+    return budget.model_dump(mode="json", exclude_none=True)
+
+
 def server_models(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:
     """The first organization's choice of models for the whole server (`cycles.server_models`)."""
-    return _stored(tx, organization_id).get(_SERVER_MODELS, {})
+    return organization_settings.read(tx, organization_id).get(_SERVER_MODELS, {})
 
 
 def set_server_models(tx: Tx, organization_id: OrganizationId, value: Mapping[str, Any]) -> None:
-    row = tx.one(_lock, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    stored: dict[str, Any] = {**json.loads(row[0]), _SERVER_MODELS: value}
-    tx.run(_store, organization=organization_id, new=json.dumps(stored, ensure_ascii=False))
-
-
-def _stored(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:
-    row = tx.one(_read, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    return json.loads(row[0])
+    stored = organization_settings.lock(tx, organization_id)
+    organization_settings.store(tx, organization_id, {**stored, _SERVER_MODELS: value})
 
 
 def _checked(changes: Mapping[str, object]) -> OrganizationSettings:

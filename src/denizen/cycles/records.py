@@ -16,7 +16,7 @@ from denizen.inbox import delivery, parking, stop_requests
 from denizen.inbox.events import Event
 from denizen.inbox.stop_requests import StopRequest
 from denizen.spaces import directory, posting
-from denizen.storage.database import Tx, statement, value
+from denizen.storage.database import Tx, columns, select_where, statement, value
 from denizen.storage.schema import cycles
 from denizen.tools import calls, effects, privacy_guard
 from denizen.tools.effects import EffectRecord
@@ -83,18 +83,11 @@ def calls_of(message: ModelMessage) -> tuple[ToolCallPart, ...]:
     return tuple(part for part in message.parts if part.part_kind == "tool-call")
 
 
-_open = statement(
-    select(
-        cycles.c.id,
-        cycles.c.first_seq,
-        cycles.c.started_at,
-        cycles.c.active_space_id,
-        cycles.c.attempts,
-        cycles.c.not_before,
-        cycles.c.handed_back,
-        cycles.c.outcome,
-        cycles.c.outside_from,
-    ).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None))
+_open = select_where(
+    cycles,
+    "id, first_seq, started_at, active_space_id, attempts, not_before, handed_back, outcome, outside_from",
+    "agent_id",
+    cycles.c.number.is_(None),
 )
 
 
@@ -145,7 +138,7 @@ def _target(tx: Tx, sent: EffectRecord) -> str:
     return directory.get_space(tx, posting.get_message(tx, message_id).space_id).name
 
 
-_open_id = statement(select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None)))
+_open_id = select_where(cycles, "id", "agent_id", cycles.c.number.is_(None))
 
 
 def open_cycle_id(tx: Tx, agent_id: AgentId) -> CycleId | None:
@@ -161,11 +154,7 @@ class OpenRecord:
     started_at: int
 
 
-_open_record = statement(
-    select(cycles.c.id, cycles.c.outcome, cycles.c.started_at).where(
-        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None)
-    )
-)
+_open_record = select_where(cycles, "id, outcome, started_at", "agent_id", cycles.c.number.is_(None))
 
 
 def open_record(tx: Tx, agent_id: AgentId) -> OpenRecord | None:
@@ -193,18 +182,11 @@ class CycleRecord:
 
 
 _record = select(
-    cycles.c.id,
-    cycles.c.number,
-    cycles.c.outcome,
-    cycles.c.stop_reason,
-    cycles.c.summary,
-    cycles.c.steps,
-    cycles.c.started_at,
-    cycles.c.ended_at,
-    cycles.c.input_tokens,
-    cycles.c.output_tokens,
-    cycles.c.cost_micros,
-    cycles.c.outside_from,
+    *columns(
+        cycles,
+        "id, number, outcome, stop_reason, summary, steps, started_at, ended_at, input_tokens, "
+        "output_tokens, cost_micros, outside_from",
+    )
 )
 _ended = _record.where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
 _newest_first = _ended.order_by(cycles.c.number.desc()).limit(bindparam("limit"))
@@ -218,7 +200,8 @@ _by_id = statement(_record.where(cycles.c.id == bindparam("id"), cycles.c.number
 
 
 def _as_record(row: tuple[Any, ...]) -> CycleRecord:
-    return CycleRecord(*row[:-1], outside=row[-1] is not None)
+    *columns, outside_from = row
+    return CycleRecord(*columns, outside=outside_from is not None)
 
 
 def cycles_of(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[CycleRecord]:

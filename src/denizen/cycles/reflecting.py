@@ -25,9 +25,9 @@ from denizen.reflection.cursor import AGENT_CURSOR, Claimant
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import AGENTS, Run
 from denizen.reflection.thinking import (
-    Felt,
     MetapromptTrial,
     Pending,
+    PersonSentiment,
     Reflector,
     Turn,
     last_felt,
@@ -35,7 +35,7 @@ from denizen.reflection.thinking import (
     think_over_all,
 )
 from denizen.spaces import directory, posting
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Tx, equal, select_where, statement, value
 from denizen.storage.schema import cycles, entities, log, messages, passages
 
 MESSAGES: Final = 10
@@ -73,19 +73,10 @@ _heard = statement(
     select(messages.c.id, messages.c.space_id, messages.c.author_id, entities.c.kind, messages.c.text)
     .join(passages, passages.c.message_id == messages.c.id)
     .join(entities, entities.c.id == messages.c.author_id)
-    .where(
-        passages.c.agent_id == bindparam("agent_id"),
-        passages.c.cycle == bindparam("cycle"),
-        passages.c.kind == "heard",
-        messages.c.deleted_at.is_(None),
-    )
+    .where(*equal(passages, "agent_id, cycle"), passages.c.kind == "heard", messages.c.deleted_at.is_(None))
     .order_by(messages.c.space_id, messages.c.seq)
 )
-_cycle = statement(
-    select(cycles.c.id, cycles.c.first_seq).where(
-        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number")
-    )
-)
+_cycle = select_where(cycles, "id, first_seq", "agent_id, number")
 _END: Final = 2**62
 _results = statement(
     select(log.c.cycle_id, log.c.message)
@@ -102,12 +93,13 @@ def next_lived(tx: Tx, agent_id: AgentId) -> Pending[SpaceId] | None:
     if mark is None or newest_cycle(tx, agent_id) <= mark:
         return None
     number = mark + 1
-    row = tx.one(_cycle, agent_id=agent_id, number=number)
-    if row is None:
+    cycle_id = value(tx, _cycle, agent_id=agent_id, number=number)
+    if cycle_id is None:
         return None
-    found = {each[0]: each for each in tx.all(_heard, agent_id=agent_id, cycle=number)}
-    heard = [HeardMessage(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values()]
-    errors = _look_for_errors(tx, agent_id, row[0], _end_of(tx, agent_id, number))
+    # A long message has several passages.
+    found = dict.fromkeys(tx.all(_heard, agent_id=agent_id, cycle=number))
+    heard = [HeardMessage(id, space, author, kind == "human", text) for id, space, author, kind, text in found]
+    errors = _look_for_errors(tx, agent_id, cycle_id, _end_of(tx, agent_id, number))
     spaces = dict.fromkeys(each.space_id for each in heard)
     turns = {space_id: _turn(tx, agent_id, heard, errors, space_id) for space_id in spaces}
     return Pending(number, turns, AGENT_CURSOR.redactions_so_far(tx, agent_id))
@@ -200,7 +192,7 @@ async def try_metaprompt(
     return await thinking.try_metaprompt(reflector, turn, felt, metaprompt, keep if apply else None)
 
 
-def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, Felt, int]:
+def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, PersonSentiment, int]:
     """The agent's stance in the conversation, the last messages there, and how the last speaker seems to feel."""
     records.require_there(tx, agent_id, space_id)
     turn = Turn(
@@ -221,8 +213,8 @@ def keep_tried(tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, forgotten
     return True
 
 
-def _last_felt(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> Felt:
+def _last_felt(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> PersonSentiment:
     for message in reversed(posting.messages_before(tx, space_id, limit=MESSAGES)):
         if message.author_kind == "human":
             return last_felt(AGENTS.counters(tx, agent_id, space_id, message.author_id))
-    return Felt()
+    return PersonSentiment()

@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Final
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
-from sqlalchemy import bindparam, select
 
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS, SEALED, Piece
@@ -19,7 +18,7 @@ from denizen.cycles.records import calls_of
 from denizen.ids import AgentId
 from denizen.inbox.events import ABOUT, Event
 from denizen.inbox.format import entry_text
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, value
 from denizen.storage.schema import messages, spaces
 from denizen.tools import effects
 from denizen.tools.declaring import DECLARING
@@ -29,10 +28,8 @@ from denizen.tools.prebuilt import PREBUILT, SEND_MESSAGE
 _OWN: Final = frozenset(tool.name for tool in (*PREBUILT, DECLARING))
 _RESULT_CHARACTERS: Final = 1_000
 
-_sent = statement(
-    select(messages.c.space_id, messages.c.text, messages.c.created_at).where(messages.c.id == bindparam("id"))
-)
-_private = statement(select(spaces.c.private).where(spaces.c.id == bindparam("id")))
+_sent = select_where(messages, "space_id, text, created_at", "id")
+_private = select_where(spaces, "private", "id")
 
 
 def prefetch_sent(tx: Tx, done: Iterable[EffectRecord]) -> None:
@@ -126,7 +123,7 @@ def _belonging(tx: Tx, about: Iterable[str]) -> str:
     found = sorted(about)
     if len(found) == 1:
         return found[0]
-    private = [space_id for space_id in found if (row := tx.one(_private, id=space_id)) is None or row[0]]
+    private = [space_id for space_id in found if value(tx, _private, id=space_id) != 0]
     return "" if not private else private[0] if len(private) == 1 else SEALED
 
 

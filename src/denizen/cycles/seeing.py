@@ -13,7 +13,7 @@ from denizen.files.attaching import Attachment
 from denizen.files.pictures import SEEN, VARIANT_TYPE, is_picture
 from denizen.files.storing import File
 from denizen.inbox.events import Event
-from denizen.inbox.looking import picture_of
+from denizen.inbox.picture_lines import picture_of
 from denizen.models.pictures import Picture, picture_tokens, pictures_of, sees, with_pictures
 from denizen.storage.database import Database, Tx
 

@@ -41,7 +41,7 @@ def used_today(tx: Tx) -> Amount:
     """The usage of all agents and panels of the server today, in UTC."""
     row = tx.one(_used_today, day=day_of(tx.now))
     assert row is not None
-    return Amount(row[0], row[1])
+    return Amount(*row)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

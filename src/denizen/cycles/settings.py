@@ -79,11 +79,11 @@ class CycleSettings(BaseModel):
     max_steps: int = Field(default=20, ge=1)
     """Model calls in one cycle."""
     token_budget: int = Field(default=50_000, ge=500)
-    """Tokens that one cycle may add: what the model writes and what it reads anew, never the past."""
+    """Tokens that one cycle may add: what the model writes, and new text that it reads. The past does not count."""
     max_dollars: Decimal | None = Field(default=None, gt=0)
     """What one cycle may cost, where the price of the model is known."""
     alert_dollars: Decimal | None = Field(default=None, gt=0)
-    """A cycle that costs more is told of in the log, and to whoever watches the agent."""
+    """Cycles that cost more are reported in the log, and to people who watch the agent."""
     max_seconds: float | None = Field(default=None, gt=0)
     """How long one cycle may take, by the clock on the wall; looked at between steps."""
     stop_when: tuple[str | StopAfter, ...] = ()

@@ -20,7 +20,7 @@ MOST_FOUND: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Unkept:
+class SkippedCycle:
     """A cycle that is not part of its agent's history."""
 
     cycle_id: CycleId
@@ -50,7 +50,7 @@ _ends = statement(
 )
 
 
-def unkept(tx: Tx, agent_id: AgentId, since: int, until: int) -> tuple[list[Unkept], bool]:
+def unkept(tx: Tx, agent_id: AgentId, since: int, until: int) -> tuple[list[SkippedCycle], bool]:
     """The cycles that ended from `since` to before `until`, newest first; and whether these are all of them."""
     between = {"after": line_at(tx, since - UNORDERED), "last": line_at(tx, until + UNORDERED)}
     rows = tx.all(_ends, agent_id=agent_id, **between, since=since, until=until, limit=MOST_FOUND + 1)
@@ -74,8 +74,8 @@ class _End:
     at: int
 
 
-def _told(end: _End, used: Charge) -> Unkept:
-    return Unkept(
+def _told(end: _End, used: Charge) -> SkippedCycle:
+    return SkippedCycle(
         end.cycle_id,
         "skipped" if end.kind == "skip" else "undone",
         end.why or "",

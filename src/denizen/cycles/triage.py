@@ -42,7 +42,7 @@ from denizen.models.location import patience
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import estimate_message
 from denizen.spaces import floor
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Tx, select_where, statement
 from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
 from denizen.telemetry.metrics import Metrics
@@ -127,7 +127,7 @@ _members = statement(
 )
 
 
-_version = statement(select(agents.c.version).where(agents.c.id == bindparam("id"), parking.MAY_THINK))
+_version = select_where(agents, "version", "id", parking.MAY_THINK)
 
 
 def _look(tx: Tx, agent_id: AgentId, version: int, *, shared_spaces_only: bool) -> list[Event] | None:

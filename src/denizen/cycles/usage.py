@@ -16,7 +16,7 @@ from denizen.cycles.records import calls_of
 from denizen.ids import AgentId
 from denizen.models import codec
 from denizen.models.prices import Usage, usage_of
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Params, Tx, select_where, statement, value
 from denizen.storage.schema import cycles, log
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ _responses = statement(
     )
     .order_by(log.c.seq)
 )
-_begins = statement(
-    select(cycles.c.first_seq).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
-)
+_begins = select_where(cycles, "first_seq", "agent_id, number")
 _END = 2**62
 
 
@@ -62,8 +60,8 @@ def usage_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[in
 
 def answers_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Answers]:
     """The same, with the tools that were called."""
-    seq, end = tx.one(_begins, agent_id=agent_id, number=first), tx.one(_begins, agent_id=agent_id, number=last + 1)
-    where = {"agent_id": agent_id, "seq": seq[0] if seq else 0, "end": end[0] if end else _END}
+    seq, end = (value(tx, _begins, agent_id=agent_id, number=each) for each in (first, last + 1))
+    where: dict[str, Params] = {"agent_id": agent_id, "seq": seq or 0, "end": _END if end is None else end}
     found: dict[int, Answers] = {}
     for number, encoded in tx.all(_responses, **where, first=first, last=last):
         message = codec.load(encoded)

@@ -45,7 +45,7 @@ _BESIDES: Final = frozenset({"type", "id", "call_id", "tool_call_id"})
 """Keys that may stand beside the name and the arguments of a call."""
 
 
-class Written(NamedTuple):
+class WrittenCall(NamedTuple):
     """One call as it was written."""
 
     name: str
@@ -79,7 +79,7 @@ def are_written(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and bool((message.metadata or {}).get(MARK))
 
 
-def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written]:
+def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[WrittenCall]:
     """The calls that the text consists of; none if it contains anything else, or a tool that is not offered."""
     if not text or len(text) > MOST_CHARACTERS:
         return []
@@ -90,7 +90,7 @@ def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written]:
     return found if found and len(found) <= MOST_CALLS and all(each.name in offered for each in found) else []
 
 
-def _read(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
+def _read(text: str, offered: Mapping[str, Sequence[str]]) -> list[WrittenCall] | None:
     for form in (_FENCE, _TAGGED):
         if (inner := _only(form, text)) is not None:
             return _all(_read(each.strip(), offered) for each in inner)
@@ -113,8 +113,8 @@ def _matches(form: re.Pattern[str], text: str) -> list[re.Match[str]] | None:
     return found if found and not form.sub("", text).strip() else None
 
 
-def _all(parts: Iterable[list[Written] | None]) -> list[Written] | None:
-    calls: list[Written] = []
+def _all(parts: Iterable[list[WrittenCall] | None]) -> list[WrittenCall] | None:
+    calls: list[WrittenCall] = []
     for part in parts:
         if not part:
             return None
@@ -122,20 +122,20 @@ def _all(parts: Iterable[list[Written] | None]) -> list[Written] | None:
     return calls
 
 
-def _function(name: str, inner: str) -> list[Written] | None:
+def _function(name: str, inner: str) -> list[WrittenCall] | None:
     """`<function=name>`, with JSON or with a tag for each argument."""
     parameters = _matches(_PARAMETER, inner)
     if parameters is not None:
-        return [Written(name, {each["name"]: each["value"] for each in parameters})]
+        return [WrittenCall(name, {each["name"]: each["value"] for each in parameters})]
     return _named(name, inner or "{}")
 
 
-def _named(name: str, text: str) -> list[Written] | None:
+def _named(name: str, text: str) -> list[WrittenCall] | None:
     arguments = _object(text)
-    return None if arguments is None else [Written(name, arguments)]
+    return None if arguments is None else [WrittenCall(name, arguments)]
 
 
-def _json_calls(text: str) -> list[Written] | None:
+def _json_calls(text: str) -> list[WrittenCall] | None:
     """JSON objects, one after the other or in a list; also in double braces, as some templates show them."""
     values = list(_values(text))
     if not values or values[-1] is _JUNK:
@@ -165,7 +165,7 @@ def _values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _call(value: object) -> list[Written] | None:
+def _call(value: object) -> list[WrittenCall] | None:
     if not isinstance(value, dict):
         return None
     given = cast("dict[str, Any]", value)
@@ -178,7 +178,7 @@ def _call(value: object) -> list[Written] | None:
     arguments: object = given[filled[0]] if filled else {}
     if isinstance(arguments, str):
         arguments = _object(arguments)
-    return [Written(given[named[0]], cast("dict[str, Any]", arguments))] if isinstance(arguments, dict) else None
+    return [WrittenCall(given[named[0]], cast("dict[str, Any]", arguments))] if isinstance(arguments, dict) else None
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -186,11 +186,11 @@ def _object(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", values[0]) if len(values) == 1 and isinstance(values[0], dict) else None
 
 
-def _python_calls(text: str, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
+def _python_calls(text: str, offered: Mapping[str, Sequence[str]]) -> list[WrittenCall] | None:
     """`send_message(text="Hello")`, also several in a list, or without the names of arguments; and the bare name of a
     tool that needs no arguments."""
     if text in offered:
-        return [Written(text, {})]
+        return [WrittenCall(text, {})]
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -198,7 +198,7 @@ def _python_calls(text: str, offered: Mapping[str, Sequence[str]]) -> list[Writt
     return _all(_python_call(each, offered) for each in (tree.elts if isinstance(tree, ast.List) else [tree]))
 
 
-def _python_call(node: ast.expr, offered: Mapping[str, Sequence[str]]) -> list[Written] | None:
+def _python_call(node: ast.expr, offered: Mapping[str, Sequence[str]]) -> list[WrittenCall] | None:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
     names = offered.get(node.func.id, ())
@@ -213,7 +213,7 @@ def _python_call(node: ast.expr, offered: Mapping[str, Sequence[str]]) -> list[W
             arguments[name] = ast.literal_eval(value)
         except (ValueError, RecursionError, MemoryError):
             return None
-    return [Written(node.func.id, arguments)]
+    return [WrittenCall(node.func.id, arguments)]
 
 
 # Whether somebody else wrote it
@@ -223,7 +223,7 @@ _TELLING: Final = 12
 _LETTER = re.compile(r"[^\W_]+")
 
 
-def _is_from_outside(text: str, calls: Iterable[Written], past: Iterable[Entry], layers: str | None) -> bool:
+def _is_from_outside(text: str, calls: Iterable[WrittenCall], past: Iterable[Entry], layers: str | None) -> bool:
     """Whether the text, or one of its calls in any form, occurs in what others have written."""
     outside = _bare("\n".join([*_texts(past), layers or ""]))
     arguments = [_bare(json.dumps(call.arguments, ensure_ascii=False)) for call in calls]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import bindparam, or_, select
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.files.storing import File, get, new_file_id, remove, text_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId
-from denizen.storage.database import Tx, insert_into, statement, value, values
+from denizen.storage.database import Tx, insert_into, select_where, statement, update_where, value, values
 from denizen.storage.schema import entities, files, memberships, messages
 
 MOST_FILES: Final = 20
@@ -32,23 +32,13 @@ class Attachment:
     """What it shows, in the words of whoever uploaded it."""
 
 
-_attach = statement(update(files).where(files.c.id == bindparam("file")).values(message_id=bindparam("message")))
-_give = statement(update(files).where(files.c.id == bindparam("file")).values(agent_id=bindparam("agent")))
+_attach = update_where(files, "id", set_="message_id")
+_give = update_where(files, "id", set_="agent_id")
 _copy = insert_into(
-    files,
-    "id",
-    "organization_id",
-    "uploader_id",
-    "content_id",
-    "name",
-    "media_type",
-    "message_id",
-    "agent_id",
-    "alt",
-    "created_at",
+    files, "id, organization_id, uploader_id, content_id, name, media_type, message_id, agent_id, alt, created_at"
 )
-_of_agent = statement(select(files.c.id).where(files.c.agent_id == bindparam("agent_id")))
-_of_message = statement(select(files.c.id).where(files.c.message_id == bindparam("message_id")))
+_of_agent = select_where(files, "id", "agent_id")
+_of_message = select_where(files, "id", "message_id")
 _reads_message = statement(
     select(memberships.c.entity_id)
     .join(messages, messages.c.space_id == memberships.c.space_id)
@@ -120,7 +110,7 @@ def give(tx: Tx, agent_id: AgentId, found: Sequence[File]) -> list[Attachment]:
 def _attached(tx: Tx, message_id: MessageId, author_id: EntityId, file: File) -> Attachment:
     if file.message_id is not None or file.agent_id is not None:
         return _copied(tx, file, author_id, message_id=message_id)
-    tx.run(_attach, file=file.id, message=message_id)
+    tx.run(_attach, id=file.id, message_id=message_id)
     return _as_attachment(file, file.id)
 
 
@@ -129,7 +119,7 @@ def _given(tx: Tx, agent_id: AgentId, file: File) -> Attachment:
         return _as_attachment(file, file.id)
     if file.message_id is not None or file.agent_id is not None:
         return _copied(tx, file, agent_id, agent_id=agent_id)
-    tx.run(_give, file=file.id, agent=agent_id)
+    tx.run(_give, id=file.id, agent_id=agent_id)
     return _as_attachment(file, file.id)
 
 
@@ -186,8 +176,8 @@ _copies_of_agents = statement(
     )
     .order_by(files.c.id)
 )
-_files_of = statement(select(messages.c.files).where(messages.c.id == bindparam("id")))
-_set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
+_files_of = select_where(messages, "files", "id")
+_set_files = update_where(messages, "id", set_="files")
 
 
 def remove_copies_of_agents(tx: Tx, attached: Sequence[Attachment]) -> list[tuple[FileId, MessageId | None]]:
@@ -202,7 +192,7 @@ def remove_copies_of_agents(tx: Tx, attached: Sequence[Attachment]) -> list[tupl
             if message_id is not None:
                 left = [each for each in attachments_from(value(tx, _files_of, id=message_id)) if each.id != file_id]
                 stored = json.dumps([asdict(each) for each in left]) if left else None
-                tx.run(_set_files, message=message_id, value=stored)
+                tx.run(_set_files, id=message_id, files=stored)
             remove(tx, get(tx, file_id))
             removed.append((file_id, message_id))
     return removed

@@ -21,7 +21,7 @@ from denizen.clock import SECOND
 from denizen.files import jail, pictures, storing
 from denizen.files.pictures import ScaledPicture
 from denizen.files.reading import Kind, cut_pages, kind_of
-from denizen.storage.database import Database, Tx, statement, value
+from denizen.storage.database import Database, Tx, select_where, statement, update_where, value
 from denizen.storage.schema import contents, files
 
 log_line = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExtractedText:
     """What was read in a content."""
 
     pages: Sequence[str] = ()
@@ -57,27 +57,20 @@ class Found:
     trouble: str | None = None
 
 
-_next = statement(
-    select(contents.c.id, contents.c.tries)
-    .where(
-        contents.c.reading == "waiting",
-        or_(contents.c.claimed_until.is_(None), contents.c.claimed_until < bindparam("now")),
-    )
-    .order_by(contents.c.created_at)
-    .limit(1)
+_unclaimed = (
+    contents.c.reading == "waiting",
+    or_(
+        contents.c.claimed_until.is_(None),
+        contents.c.claimed_until < bindparam("now"),
+        # No claim is longer: the clock was set back since.
+        contents.c.claimed_until > bindparam("latest", type_=contents.c.claimed_until.type),
+    ),
 )
-_named = statement(
-    select(files.c.name, files.c.media_type)
-    .where(files.c.content_id == bindparam("content_id"))
-    .order_by(files.c.created_at)
-)
+_next = statement(select(contents.c.id, contents.c.tries).where(*_unclaimed).order_by(contents.c.created_at).limit(1))
+_named = select_where(files, "name, media_type", "content_id", order_by="created_at")
 _claim = statement(
     update(contents)
-    .where(
-        contents.c.id == bindparam("content"),
-        contents.c.reading == "waiting",
-        or_(contents.c.claimed_until.is_(None), contents.c.claimed_until < bindparam("now")),
-    )
+    .where(contents.c.id == bindparam("content"), *_unclaimed)
     .values(claimed_until=bindparam("until"), tries=bindparam("nth"))
     .returning(contents.c.id)
 )
@@ -93,33 +86,35 @@ _end = statement(
     )
     .returning(contents.c.id)
 )
-_release = statement(
-    update(contents).where(contents.c.id == bindparam("content")).values(claimed_until=None, tries=contents.c.tries - 1)
-)
-_waiting = statement(
-    select(contents.c.id).where(contents.c.id == bindparam("content_id"), contents.c.reading == "waiting")
-)
+_release = update_where(contents, "id", claimed_until=None, tries=contents.c.tries - 1)
+_waiting = select_where(contents, "id", "id", contents.c.reading == "waiting")
 
 
 def _some_wait(tx: Tx) -> bool:
-    return tx.one(_next, now=tx.now) is not None
+    return tx.one(_next, now=tx.now, latest=_latest(tx)) is not None
+
+
+def _latest(tx: Tx) -> int:
+    """When a claim that is made now ends; none ends later."""
+    return tx.now + CLAIM_SECONDS * SECOND
 
 
 def claim_next(tx: Tx) -> Claim | None:
     """Claim the oldest content that waits and that nobody reads; None if there is none."""
-    row = tx.one(_next, now=tx.now)
+    now, latest = tx.now, _latest(tx)
+    row = tx.one(_next, now=now, latest=latest)
     if row is None:
         return None
     content_id, tries = row
     nth = (tries or 0) + 1
-    if tx.one(_claim, content=content_id, now=tx.now, until=tx.now + CLAIM_SECONDS * SECOND, nth=nth) is None:
+    if tx.one(_claim, content=content_id, now=now, latest=latest, until=latest, nth=nth) is None:
         return None  # another process was first
     # The same bytes may have several names.
     kinds: list[Kind | None] = [kind_of(name, media_type) for name, media_type in tx.all(_named, content_id=content_id)]
     return Claim(content_id, next(filter(None, kinds), None) if nth <= MOST_TRIES else None)
 
 
-def end_reading(tx: Tx, content_id: str, found: Found) -> None:
+def end_reading(tx: Tx, content_id: str, found: ExtractedText) -> None:
     """Store what was read, once: unless somebody else has, or the content is gone."""
     state = "done" if found.trouble is None else "unreadable"
     ended = tx.one(_end, content=content_id, state=state, why=found.trouble, across=found.width, down=found.height)
@@ -129,31 +124,31 @@ def end_reading(tx: Tx, content_id: str, found: Found) -> None:
 
 def release(tx: Tx, content_id: str) -> None:
     """Give a claim back: this process ends before it has read the content."""
-    tx.run(_release, content=content_id)
+    tx.run(_release, id=content_id)
 
 
 def is_waiting(tx: Tx, content_ids: Sequence[str]) -> bool:
     """Whether any of these contents is still to be read."""
-    return any(value(tx, _waiting, content_id=each) is not None for each in content_ids)
+    return any(value(tx, _waiting, id=each) is not None for each in content_ids)
 
 
-async def read_content(db: Database, claimed: Claim) -> Found:
+async def read_content(db: Database, claimed: Claim) -> ExtractedText:
     """Read the content in the jail."""
     if claimed.kind is None:
-        return Found(trouble="reading it has failed several times")
+        return ExtractedText(trouble="reading it has failed several times")
     if claimed.kind == "picture":
         made = await pictures.variant(db, claimed.content_id, pictures.SEEN)
         return (
-            Found(width=made.width, height=made.height)
+            ExtractedText(width=made.width, height=made.height)
             if isinstance(made, ScaledPicture)
-            else Found(trouble=made.trouble)
+            else ExtractedText(trouble=made.trouble)
         )
     data = await db.blobs.read(storing.all_bytes, claimed.content_id)
     answer = await jail.run("text", claimed.kind, data)
     if answer.trouble is not None:
-        return Found(trouble=answer.trouble)
+        return ExtractedText(trouble=answer.trouble)
     pages: list[str] = answer.told["pages"]
-    return Found([part for page in pages for part in cut_pages(page)] if claimed.kind in _PAGELESS else pages)
+    return ExtractedText([part for page in pages for part in cut_pages(page)] if claimed.kind in _PAGELESS else pages)
 
 
 async def read_waiting(db: Database) -> None:

@@ -1,4 +1,4 @@
-"""The program inside the jail: reads one file from standard input, and writes its text or a smaller picture.
+"""The program inside the jail: reads one file from standard input, and writes its text or a picture of it.
 
 It meets hostile files, so it is a process of its own, started by `jail` for one file; it has limits before it reads the
 first byte, no environment, and no network where the kernel allows it. It imports nothing of Denizen: only the parser
@@ -33,6 +33,8 @@ MOST_CHARACTERS: Final = 4_000_000
 _ONE_AT_A_TIME: Final = 1024**2
 _PICTURES: Final = ("PNG", "JPEG", "GIF", "WEBP", "AVIF")
 _QUALITIES: Final = (85, 70, 50)
+PAGE_PIXELS: Final = 1568
+"""The longer edge of a page of a PDF that is drawn."""
 PICTURE_BYTES: Final = 1024**2
 """A picture is encoded with less quality if it would be larger."""
 _NEW_NETWORK_AND_USER: Final = 0x40000000 | 0x10000000
@@ -68,14 +70,18 @@ def confine(cpu_seconds: int) -> None:
 # Text
 
 
-def pdf_pages(data: bytes) -> Iterator[str]:
+def _open_pdf(data: bytes) -> Any:
     import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
 
     try:
-        document: Any = pypdfium2.PdfDocument(data)
+        return pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         locked = "password" in str(error).lower()
         raise Unreadable("it needs a password" if locked else "it is damaged") from error
+
+
+def pdf_pages(data: bytes) -> Iterator[str]:
+    document = _open_pdf(data)
     for number in range(min(len(document), MOST_PAGES)):
         page = document[number]
         yield page.get_textpage().get_text_bounded().replace("\r\n", "\n")
@@ -264,26 +270,41 @@ def picture(size: int, data: bytes) -> tuple[dict[str, Any], bytes]:
         clear = image.convert("RGBA")
         image = Image.new("RGB", clear.size, "white")
         image.paste(clear, mask=clear.getchannel("A"))
-    encoded = b""
+    return {"width": image.size[0], "height": image.size[1], "from": before}, _jpeg(image)
+
+
+def pdf_page(number: int, data: bytes) -> tuple[dict[str, Any], bytes]:
+    """A page of a PDF as a JPEG; the first one is 1."""
+    document = _open_pdf(data)
+    pages = min(len(document), MOST_PAGES)
+    if not 1 <= number <= pages:
+        raise Unreadable("it has no such page")
+    page = document[number - 1]
+    drawn: Any = page.render(scale=PAGE_PIXELS / max(*page.get_size(), 1))
+    image = drawn.to_pil().convert("RGB")
+    return {"width": image.size[0], "height": image.size[1], "pages": pages}, _jpeg(image)
+
+
+def _jpeg(image: Any) -> bytes:
     for quality in _QUALITIES:
         out = io.BytesIO()
         image.save(out, "JPEG", quality=quality, subsampling=0 if quality == _QUALITIES[0] else 2, optimize=True)
-        encoded = out.getvalue()
-        if len(encoded) <= PICTURE_BYTES:
-            break
-    else:
-        raise Unreadable("it is too large")
-    return {"width": image.size[0], "height": image.size[1], "from": before}, encoded
+        if out.tell() <= PICTURE_BYTES:
+            return out.getvalue()
+    raise Unreadable("it is too large")
 
 
 def main() -> None:
-    """`jailed.py text KIND` or `jailed.py picture SIZE`: a line of JSON, then the bytes of the picture."""
+    """`jailed.py text KIND`, `jailed.py picture SIZE` or `jailed.py page NUMBER`: a line of JSON, then the bytes of the
+    picture."""
     confine(cpu_seconds=int(sys.argv[3]))
     data = sys.stdin.buffer.read()
     payload = b""
     try:
         if sys.argv[1] == "picture":
             told, payload = picture(int(sys.argv[2]), data)
+        elif sys.argv[1] == "page":
+            told, payload = pdf_page(int(sys.argv[2]), data)
         else:
             told = text(sys.argv[2], data)
     except Unreadable as error:

@@ -35,6 +35,16 @@ class ScaledPicture:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnPage:
+    """A page of a PDF."""
+
+    data: bytes
+    pages: int
+    """How many pages the file has."""
+    media_type: str = VARIANT_TYPE
+
+
+@dataclass(frozen=True, slots=True)
 class Broken:
     """A picture that cannot be shown."""
 
@@ -60,6 +70,12 @@ async def variant(db: Database, content_id: str, size: int) -> ScaledPicture | B
     # Everyone who opens a space asks for its pictures at once: the first of them makes it, the others wait.
     async with _making.setdefault((content_id, size), asyncio.Lock()):
         return await _make(db, content_id, size)
+
+
+async def draw_page(db: Database, content_id: str, number: int) -> DrawnPage | Broken:
+    """A page of a PDF, drawn now: pages are not stored, because all those of a file may be larger than the file."""
+    made = await jail.run("page", str(number), lambda: db.blobs.read(storing.all_bytes, content_id))
+    return Broken(made.trouble) if made.trouble is not None else DrawnPage(made.payload, made.told["pages"])
 
 
 _making: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()

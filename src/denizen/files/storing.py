@@ -14,13 +14,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, func, select
 
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, QuotaExceeded
 from denizen.files.reading import kind_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
-from denizen.storage.database import Tx, insert_ignore, insert_into, statement, storable, value, values
+from denizen.storage.database import (
+    Tx,
+    columns,
+    delete_where,
+    insert_ignore,
+    insert_into,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import chunks, contents, file_pages, files, heard_files
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -78,15 +90,7 @@ class File:
 
 
 _file = (
-    files.c.id,
-    files.c.organization_id,
-    files.c.uploader_id,
-    files.c.content_id,
-    files.c.name,
-    files.c.media_type,
-    files.c.message_id,
-    files.c.agent_id,
-    files.c.created_at,
+    *columns(files, "id, organization_id, uploader_id, content_id, name, media_type, message_id, agent_id, created_at"),
     contents.c.size,
     contents.c.digest,
     contents.c.link_key,
@@ -105,39 +109,21 @@ _unused_of = statement(
         files.c.uploader_id == bindparam("uploader_id"), files.c.message_id.is_(None), files.c.agent_id.is_(None)
     )
 )
-_add_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at")
+_add_content = insert_into(contents, "id, organization_id, digest, link_key, size, created_at, dropped_at")
 _add_file = insert_into(
-    files, "id", "organization_id", "uploader_id", "content_id", "name", "media_type", "message_id", "alt", "created_at"
+    files, "id, organization_id, uploader_id, content_id, name, media_type, message_id, alt, created_at"
 )
-_same_content = statement(
-    select(contents.c.id).where(
-        contents.c.organization_id == bindparam("organization_id"), contents.c.digest == bindparam("digest")
-    )
-)
-_finish_content = statement(
-    update(contents)
-    .where(contents.c.id == bindparam("content"))
-    .values(digest=bindparam("sha256"), reading=bindparam("what"))
-)
-_read_after_all = statement(
-    update(contents)
-    .where(contents.c.id == bindparam("content"), contents.c.reading.is_(None))
-    .values(reading="waiting")
-)
-_use_content = statement(update(files).where(files.c.id == bindparam("file")).values(content_id=bindparam("content")))
-_add_page = insert_into(file_pages, "content_id", "page", "text")
-_pages = statement(
-    select(file_pages.c.text).where(file_pages.c.content_id == bindparam("content_id")).order_by(file_pages.c.page)
-)
-_delete_pages = statement(delete(file_pages).where(file_pages.c.content_id == bindparam("content")))
-_drop_content = statement(
-    update(contents)
-    .where(contents.c.id == bindparam("content"))
-    .values(digest=None, dropped_at=bindparam("at"), reading=None)
-)
-_drop_heard = statement(delete(heard_files).where(heard_files.c.file_id == bindparam("of_file")))
-_drop_file = statement(delete(files).where(files.c.id == bindparam("id")))
-_files_of_content = statement(select(files.c.id).where(files.c.content_id == bindparam("content_id")).limit(1))
+_same_content = select_where(contents, "id", "organization_id, digest")
+_finish_content = update_where(contents, "id", set_="digest, reading")
+_read_after_all = update_where(contents, "id", contents.c.reading.is_(None), reading="waiting")
+_use_content = update_where(files, "id", set_="content_id")
+_add_page = insert_into(file_pages, "content_id, page, text")
+_pages = select_where(file_pages, "text", "content_id", order_by="page")
+_delete_pages = delete_where(file_pages, "content_id")
+_drop_content = update_where(contents, "id", set_="dropped_at", digest=None, reading=None)
+_drop_heard = delete_where(heard_files, "file_id")
+_drop_file = delete_where(files, "id")
+_files_of_content = select_where(files, "id", "content_id", limit=1)
 
 
 def new_file_id() -> FileId:
@@ -179,16 +165,7 @@ def begin(
             f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
             f"for {name} ({size:,} bytes). Delete messages with files, or ask an operator for more room."
         )
-    file_id, content_id = id or new_file_id(), new_id()
-    tx.run(
-        _add_content,
-        id=content_id,
-        organization_id=organization_id,
-        digest=None,
-        link_key=secrets.token_hex(16),
-        size=size,
-        created_at=tx.now,
-    )
+    file_id, content_id = id or new_file_id(), _begin_content(tx, organization_id, size, dropped_at=None)
     tx.run(
         _add_file,
         id=file_id,
@@ -204,14 +181,14 @@ def begin(
     return get(tx, file_id)
 
 
-_describe = statement(update(files).where(files.c.id == bindparam("file")).values(alt=bindparam("words")))
+_describe = update_where(files, "id", set_="alt")
 
 
 def describe(tx: Tx, file: File, alt: str | None) -> File:
     """Say what an upload shows, for those who cannot see it. Raises `InvalidInput` once a message has it."""
     if file.message_id is not None or file.agent_id is not None:
         raise InvalidInput(f"{file.name} was sent already. Describe a picture before you send it.")
-    tx.run(_describe, file=file.id, words=clean_alt(alt))
+    tx.run(_describe, id=file.id, alt=clean_alt(alt))
     return get(tx, file.id)
 
 
@@ -227,14 +204,14 @@ def finish(tx: Tx, file_id: FileId, digest: str, pages: Sequence[str] = ()) -> F
     known = value(tx, _same_content, organization_id=file.organization_id, digest=digest)
     if known is None:
         reading = "waiting" if to_read else "done" if pages else None
-        tx.run(_finish_content, content=file.content_id, sha256=digest, what=reading)
+        tx.run(_finish_content, id=file.content_id, digest=digest, reading=reading)
         put_pages(tx, file.content_id, pages)
     else:
-        tx.run(_use_content, file=file_id, content=known)
+        tx.run(_use_content, id=file_id, content_id=known)
         _drop(tx, file.content_id)
         if to_read:
             # It may have had another name before, under which there was nothing to read.
-            tx.run(_read_after_all, content=known)
+            tx.run(_read_after_all, id=known)
     if to_read:
         tx.announce(TO_READ, {"content": file.content_id})
     return get(tx, file_id)
@@ -268,26 +245,25 @@ def pages_of_content(tx: Tx, content_id: str) -> list[str]:
     return values(tx, _pages, content_id=content_id)
 
 
-_due_content = insert_into(contents, "id", "organization_id", "digest", "link_key", "size", "created_at", "dropped_at")
-_adopt = statement(
-    update(contents)
-    .where(contents.c.id == bindparam("content"))
-    .values(digest=bindparam("sha256"), dropped_at=None, reading=bindparam("what"))
-)
+_adopt = update_where(contents, "id", set_="digest, reading", dropped_at=None)
 
 
 def begin_content(tx: Tx, organization_id: OrganizationId, size: int) -> str:
     """A content without a file, for an import: it is deleted after a day unless it is adopted before."""
+    return _begin_content(tx, organization_id, size, dropped_at=tx.now + UNUSED_MICROSECONDS)
+
+
+def _begin_content(tx: Tx, organization_id: OrganizationId, size: int, *, dropped_at: int | None) -> str:
     content_id = new_id()
     tx.run(
-        _due_content,
+        _add_content,
         id=content_id,
         organization_id=organization_id,
         digest=None,
         link_key=secrets.token_hex(16),
         size=size,
         created_at=tx.now,
-        dropped_at=tx.now + UNUSED_MICROSECONDS,
+        dropped_at=dropped_at,
     )
     return content_id
 
@@ -295,7 +271,7 @@ def begin_content(tx: Tx, organization_id: OrganizationId, size: int) -> str:
 def adopt_content(tx: Tx, content_id: str, digest: str, name: str, media_type: str, pages: Sequence[str]) -> None:
     """A file of this name and type has the content, whose bytes are all there. As `finish`."""
     to_read = kind_of(name, media_type) is not None
-    tx.run(_adopt, content=content_id, sha256=digest, what="waiting" if to_read else "done" if pages else None)
+    tx.run(_adopt, id=content_id, digest=digest, reading="waiting" if to_read else "done" if pages else None)
     if to_read:
         tx.announce(TO_READ, {"content": content_id})
     else:
@@ -304,7 +280,7 @@ def adopt_content(tx: Tx, content_id: str, digest: str, name: str, media_type: s
 
 def remove(tx: Tx, file: File) -> None:
     """Delete the file's row, and drop its content if no other file has it."""
-    tx.run(_drop_heard, of_file=file.id)
+    tx.run(_drop_heard, file_id=file.id)
     tx.run(_drop_file, id=file.id)
     if tx.one(_files_of_content, content_id=file.content_id) is None:
         _drop(tx, file.content_id)
@@ -312,8 +288,8 @@ def remove(tx: Tx, file: File) -> None:
 
 def _drop(tx: Tx, content_id: str) -> None:
     """No file has this content any more. Its text is deleted now, its bytes and its row a little later."""
-    tx.run(_delete_pages, content=content_id)
-    tx.run(_drop_content, content=content_id, at=tx.now)
+    tx.run(_delete_pages, content_id=content_id)
+    tx.run(_drop_content, id=content_id, dropped_at=tx.now)
 
 
 def pages_of(tx: Tx, file: File) -> list[str]:
@@ -339,16 +315,12 @@ class Reading:
     height: int | None
 
 
-_reading = statement(
-    select(contents.c.reading, contents.c.trouble, contents.c.width, contents.c.height).where(
-        contents.c.id == bindparam("content_id")
-    )
-)
+_reading = select_where(contents, "reading, trouble, width, height", "id")
 
 
 def reading_of(tx: Tx, file: File) -> Reading:
     """How far the file has been read."""
-    row = tx.one(_reading, content_id=file.content_id)
+    row = tx.one(_reading, id=file.content_id)
     return Reading(None, None, None, None) if row is None else Reading(*row)
 
 
@@ -380,7 +352,7 @@ _dropped = statement(
     .order_by(contents.c.dropped_at)
     .limit(bindparam("limit"))
 )
-_delete_content = statement(delete(contents).where(contents.c.id == bindparam("id")))
+_delete_content = delete_where(contents, "id")
 
 
 def dropped_contents(tx: Tx, before: int, *, limit: int = 100) -> list[str]:
@@ -401,20 +373,9 @@ _arrived = statement(
         chunks.c.content_id == bindparam("content_id"), chunks.c.n >= 0
     )
 )
-_chunk = statement(
-    select(chunks.c.data).where(chunks.c.content_id == bindparam("content_id"), chunks.c.n == bindparam("n"))
-)
-_delete_chunks = statement(
-    delete(chunks).where(
-        chunks.c.content_id == bindparam("content"), chunks.c.n.between(bindparam("lo"), bindparam("hi"))
-    )
-)
-_last_chunks = statement(
-    select(chunks.c.n)
-    .where(chunks.c.content_id == bindparam("content_id"))
-    .order_by(chunks.c.n.desc())
-    .limit(bindparam("limit"))
-)
+_chunk = select_where(chunks, "data", "content_id, n")
+_delete_chunks = delete_where(chunks, "content_id", chunks.c.n.between(bindparam("lo"), bindparam("hi")))
+_last_chunks = select_where(chunks, "n", "content_id", order_by="n desc", limit="limit")
 
 
 def put_chunk(tx: Tx, content_id: str, n: int, data: bytes) -> None:
@@ -424,8 +385,8 @@ def put_chunk(tx: Tx, content_id: str, n: int, data: bytes) -> None:
 
 def arrived(tx: Tx, content_id: str) -> int:
     """How many bytes have arrived."""
-    row = tx.one(_arrived, content_id=content_id)
-    return 0 if row is None else row[1]
+    _, size = tx.one(_arrived, content_id=content_id) or (0, 0)
+    return size
 
 
 def read_chunk(tx: Tx, content_id: str, n: int) -> bytes | None:
@@ -456,7 +417,7 @@ def delete_chunks(tx: Tx, content_id: str, *, most: int = 4) -> bool:
     """Delete the last chunks of a content: a few at a time, because deleting is slow. Returns whether any are left."""
     last: list[int] = values(tx, _last_chunks, content_id=content_id, limit=most)
     if last:
-        tx.run(_delete_chunks, content=content_id, lo=last[-1], hi=last[0])
+        tx.run(_delete_chunks, content_id=content_id, lo=last[-1], hi=last[0])
     return len(last) == most
 
 

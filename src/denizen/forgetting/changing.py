@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
@@ -22,7 +23,7 @@ from denizen.memory import items, rolling
 from denizen.spaces import ask_again, directory, editing, posting
 from denizen.spaces.editing import Change
 from denizen.spaces.posting import Draft, Message
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, columns, select_where, statement, values
 from denizen.storage.schema import entities, events, memberships, minds, passages
 
 _readers = statement(
@@ -80,10 +81,10 @@ def _unlearn(tx: Tx, message: Message) -> None:
 def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str, without: Iterable[str] = ()) -> None:
     # A skipped cycle left no trace: an agent that does not remember the message need not be told.
     message = change.before
-    rows = [
-        *tx.all(_readers, message_id=message.id),
-        *tx.all(_reading, space_id=message.space_id, message_id=message.id),
-    ]
+    readers = {
+        *values(tx, _readers, message_id=message.id),
+        *values(tx, _reading, space_id=message.space_id, message_id=message.id),
+    }
     editor = directory.get_entity(tx, by)
     who = speaker(editor.name, None, editor.handle)
     author = speaker(message.author_name, None, message.author_handle)
@@ -105,19 +106,14 @@ def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str, without: It
                 space_id=message.space_id,
                 payload=payload,
             )
-            for agent_id in sorted({row[0] for row in rows} - {by, *without})
+            for agent_id in sorted(readers - {by, *without})
         ],
     )
 
 
 _passages = statement(
     select(
-        passages.c.agent_id,
-        passages.c.number,
-        passages.c.cycle,
-        passages.c.kind,
-        passages.c.space_id,
-        passages.c.speaker_id,
+        *columns(passages, "agent_id, number, cycle, kind, space_id, speaker_id"),
         entities.c.name,
         passages.c.event_id,
         passages.c.at,
@@ -127,16 +123,16 @@ _passages = statement(
     .where(passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None))
     .order_by(passages.c.agent_id, passages.c.number)
 )
-_hold_mind = statement(select(minds.c.agent_id).where(minds.c.agent_id == bindparam("agent_id")).with_for_update())
+_hold_mind = select_where(minds, "agent_id", "agent_id", for_update=True)
 
 
 def index_anew(tx: Tx, message_ids: Iterable[MessageId]) -> int:
     """Indexes these messages as they are now; removes those without text from the index."""
     count = 0
     for message_id in message_ids:
-        by_agent: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
-        for row in tx.all(_passages, message_id=message_id):
-            by_agent[row[0]].append(row)
+        by_agent: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for agent_id, *passage in tx.all(_passages, message_id=message_id):
+            by_agent[agent_id].append(tuple(passage))
         if not by_agent:
             continue
         message = posting.get_message(tx, message_id)
@@ -146,22 +142,21 @@ def index_anew(tx: Tx, message_ids: Iterable[MessageId]) -> int:
     return count
 
 
-def _index_for(tx: Tx, agent_id: AgentId, rows: list[tuple[object, ...]], message: Message) -> int:
-    gone = forget(tx, agent_id, [int(str(row[1])) for row in rows])
+def _index_for(tx: Tx, agent_id: AgentId, rows: list[tuple[Any, ...]], message: Message) -> int:
+    gone = forget(tx, agent_id, [number for number, *_ in rows])
     if message.deleted_at is None:
-        for row in rows:
-            _, _, cycle, kind, space_id, speaker_id, name, event_id, at, start = row
+        for _, cycle, kind, space_id, speaker_id, name, event_id, at, start in rows:
             if start == 0:
                 piece = Piece(
                     "said" if kind == "said" else "heard",
                     message.text,
-                    int(str(at)),
-                    str(space_id),
-                    None if speaker_id is None else str(speaker_id),
+                    at,
+                    space_id,
+                    speaker_id,
                     # An agent's own messages are not found by its name.
-                    str(name or "") if kind == "heard" else "",
+                    (name or "") if kind == "heard" else "",
                     message.id,
-                    None if event_id is None else str(event_id),
+                    event_id,
                 )
-                remember(tx, agent_id, int(str(cycle)), [piece])
+                remember(tx, agent_id, cycle, [piece])
     return gone

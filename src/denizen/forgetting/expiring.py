@@ -14,7 +14,8 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, exists, func, or_, select, update
 
-from denizen.forgetting.forgetting import Receipt, Work, shut_out_writers
+from denizen.forgetting.receipts import Receipt
+from denizen.forgetting.removal import Removal, shut_out_writers
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.spaces import directory, posting
 from denizen.spaces.quotes import FORGOTTEN
@@ -149,7 +150,7 @@ def forget_expired(
     found = expired(tx, space_id, before, last=last, unless_edited_since=unless_edited_since, most=most)
     if not found:
         return None
-    work = Work(tx, directory.get_space(tx, space_id).organization_id)
+    work = Removal(tx, directory.get_space(tx, space_id).organization_id)
     work.blank_cycles(cycle_id for _, cycle_id, _ in found.cycles)
     numbers: defaultdict[AgentId, list[int]] = defaultdict(list)
     for agent_id, _, number in found.cycles:

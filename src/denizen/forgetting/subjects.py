@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from denizen.errors import NotFound
-from denizen.forgetting.forgetting import Kind
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
 from denizen.memory import items
+from denizen.shapes.vocabulary import ForgetKind as Kind
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx
 

@@ -19,10 +19,10 @@ from denizen.errors import NotFound
 from denizen.files.attaching import attachments_from, attachments_in
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.events import ABOUT, ALONE, FILES, OUTSIDE, Event, EventType, Lane
+from denizen.inbox.events import ABOUT, ALONE, FILES, OUTSIDE, SAID_AS, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
 from denizen.shapes.vocabulary import OpenState
-from denizen.storage.database import Tx, insert_ignore, statement, values
+from denizen.storage.database import Tx, columns, equal, insert_ignore, select_where, statement, update_where, values
 from denizen.storage.schema import entities, events, messages, spaces
 
 TRIED_ALONE_AFTER: Final = 2
@@ -59,8 +59,7 @@ class Delivery:
 
 
 _insert = insert_ignore(
-    events,
-    ("agent_id", "id", "type", "lane", "wakes", "waits", "hop", "space_id", "message_id", "payload", "created_at"),
+    events, "agent_id, id, type, lane, wakes, waits, hop, space_id, message_id, payload, created_at"
 )
 
 
@@ -96,16 +95,7 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
 
 
 _columns = (
-    events.c.number,
-    events.c.id,
-    events.c.type,
-    events.c.lane,
-    events.c.hop,
-    events.c.wakes,
-    events.c.attempts,
-    events.c.created_at,
-    events.c.payload,
-    events.c.space_id,
+    *columns(events, "number, id, type, lane, hop, wakes, attempts, created_at, payload, space_id"),
     spaces.c.name,
     messages.c.author_id,
     entities.c.name,
@@ -254,11 +244,7 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     return found
 
 
-_open_in_space = statement(
-    select(events.c.number, events.c.message_id, events.c.payload)
-    .where(events.c.agent_id == bindparam("agent_id"), _OPEN, events.c.space_id == bindparam("space_id"))
-    .order_by(events.c.number)
-)
+_open_in_space = select_where(events, "number, message_id, payload", "agent_id, space_id", _OPEN, order_by="number")
 
 
 def open_about(tx: Tx, agent_id: AgentId, space_id: str, message_id: str) -> list[int]:
@@ -294,8 +280,7 @@ _in_lane = statement(
     .where(
         events.c.agent_id == bindparam("agent_id"),
         _OPEN,
-        events.c.state == bindparam("state"),
-        events.c.lane == bindparam("lane"),
+        *equal(events, "state, lane"),
         events.c.number > bindparam("after"),
     )
     .order_by(events.c.number)
@@ -347,7 +332,7 @@ def _event(row: tuple[Any, ...]) -> Event:
         waits=bool(waits),
         interruptions=interruptions,
         sender_handle=handle,
-        sender_role=role,
+        sender_role=str(payload.get(SAID_AS, role)) if role is not None else None,
         outside=bool(outside) or kind == "service_trigger" or payload.get(OUTSIDE) is True,
         files=attachments_in(payload[FILES]) if FILES in payload else attachments_from(files),
     )
@@ -400,26 +385,11 @@ _finish = statement(
     .values(state="done")
     .returning(events.c.id)
 )
-_give_back = statement(
-    update(events)
-    .where(
-        events.c.agent_id == bindparam("agent"),
-        _OPEN,
-        events.c.state == "taken",
-        events.c.cycle_id == bindparam("by_cycle"),
-    )
-    .values(state="pending", cycle_id=None, not_before=bindparam("again_at"))
+_give_back = update_where(
+    events, "agent_id, cycle_id", _OPEN, events.c.state == "taken", set_="not_before", state="pending", cycle_id=None
 )
-_fail = statement(
-    update(events)
-    .where(events.c.number == bindparam("event_number"), events.c.state == "taken")
-    .values(
-        state=bindparam("new_state"),
-        cycle_id=None,
-        attempts=bindparam("tries"),
-        interruptions=bindparam("deaths"),
-        not_before=bindparam("again_at"),
-    )
+_fail = update_where(
+    events, "number", events.c.state == "taken", set_="state, attempts, interruptions, not_before", cycle_id=None
 )
 
 
@@ -428,21 +398,14 @@ def take(tx: Tx, taken_events: Iterable[Event], cycle_id: CycleId) -> None:
     tx.many(_take, [{"event_number": event.number, "by_cycle": cycle_id} for event in taken_events])
 
 
-_join_cycle = statement(
-    update(events)
-    .where(
-        events.c.agent_id == bindparam("agent"),
-        events.c.message_id == bindparam("message"),
-        _OPEN,
-        events.c.state == "pending",
-    )
-    .values(state="taken", cycle_id=bindparam("by_cycle"))
+_join_cycle = update_where(
+    events, "agent_id, message_id", _OPEN, events.c.state == "pending", set_="cycle_id", state="taken"
 )
 
 
 def join_cycle(tx: Tx, agent_id: AgentId, message_id: str, cycle_id: CycleId) -> None:
     """Assign the event of this message to an open cycle, which reads it as the answer to its question."""
-    tx.run(_join_cycle, agent=agent_id, message=message_id, by_cycle=cycle_id)
+    tx.run(_join_cycle, agent_id=agent_id, message_id=message_id, cycle_id=cycle_id)
 
 
 def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[str]:
@@ -452,7 +415,7 @@ def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[str]:
 
 def give_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, seconds: int = 0) -> None:
     """Make the events of the cycle pending again, after a delay, without counting an attempt."""
-    tx.run(_give_back, agent=agent_id, by_cycle=cycle_id, again_at=tx.now + seconds * SECOND if seconds else 0)
+    tx.run(_give_back, agent_id=agent_id, cycle_id=cycle_id, not_before=tx.now + seconds * SECOND if seconds else 0)
 
 
 def fail(
@@ -511,11 +474,11 @@ def _put_back(
 ) -> None:
     tx.run(
         _fail,
-        event_number=event.number,
-        new_state="dead" if dead else "pending",
-        tries=event.attempts if attempts is None else attempts,
-        deaths=event.interruptions if interruptions is None else interruptions,
-        again_at=tx.now + seconds * SECOND if seconds else 0,
+        number=event.number,
+        state="dead" if dead else "pending",
+        attempts=event.attempts if attempts is None else attempts,
+        interruptions=event.interruptions if interruptions is None else interruptions,
+        not_before=tx.now + seconds * SECOND if seconds else 0,
     )
 
 
@@ -531,34 +494,32 @@ _dead = statement(
     .order_by(events.c.number)
     .limit(bindparam("limit"))
 )
-_requeue = statement(
-    update(events)
-    .where(events.c.agent_id == bindparam("agent"), events.c.id == bindparam("event"), _OPEN, events.c.state == "dead")
-    .values(state="pending", attempts=0, interruptions=0, not_before=0, wakes=1)
+_requeue = update_where(
+    events,
+    "agent_id, id",
+    _OPEN,
+    events.c.state == "dead",
+    state="pending",
+    attempts=0,
+    interruptions=0,
+    not_before=0,
+    wakes=1,
 )
-_requeue_waiting = statement(
-    update(events)
-    .where(
-        events.c.agent_id == bindparam("agent"),
-        _OPEN,
-        events.c.state == "dead",
-        events.c.waits == 1,
-        or_(bindparam("everywhere") == 1, events.c.space_id == bindparam("space")),
-    )
-    .values(state="pending", attempts=0, interruptions=0, not_before=0, wakes=1)
+_requeue_waiting = update_where(
+    events,
+    "agent_id",
+    _OPEN,
+    events.c.state == "dead",
+    events.c.waits == 1,
+    or_(bindparam("everywhere") == 1, events.c.space_id == bindparam("space")),
+    state="pending",
+    attempts=0,
+    interruptions=0,
+    not_before=0,
+    wakes=1,
 )
-_hurry = statement(
-    update(events)
-    .where(events.c.agent_id == bindparam("agent"), _OPEN, events.c.state == "pending", events.c.not_before > 0)
-    .values(not_before=0)
-)
-_mark_urgent = statement(
-    update(events)
-    .where(
-        events.c.agent_id == bindparam("agent"), events.c.id == bindparam("event"), _OPEN, events.c.state == "pending"
-    )
-    .values(lane=0, wakes=1)
-)
+_hurry = update_where(events, "agent_id", _OPEN, events.c.state == "pending", events.c.not_before > 0, not_before=0)
+_mark_urgent = update_where(events, "agent_id, id", _OPEN, events.c.state == "pending", lane=0, wakes=1)
 
 
 def dead(tx: Tx, agent_id: AgentId, *, limit: int = 2**31) -> list[Event]:
@@ -568,7 +529,7 @@ def dead(tx: Tx, agent_id: AgentId, *, limit: int = 2**31) -> list[Event]:
 
 def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:
     """Make a dead event pending again, as if it were new."""
-    if tx.run(_requeue, agent=agent_id, event=event_id) == 0:
+    if tx.run(_requeue, agent_id=agent_id, id=event_id) == 0:
         raise NotFound("dead event", event_id)
     statuses.clear_tried_again(tx, agent_id)
     tx.announce(WAKE, {"agents": [agent_id]})
@@ -577,8 +538,8 @@ def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:
 def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
     """Make the events that were set aside and that somebody waits for pending again, as if they were new, in that space
     or everywhere; and end the delay of those that are tried again later."""
-    tx.run(_requeue_waiting, agent=agent_id, everywhere=int(space_id is None), space=space_id or "")
-    tx.run(_hurry, agent=agent_id)
+    tx.run(_requeue_waiting, agent_id=agent_id, everywhere=int(space_id is None), space=space_id or "")
+    tx.run(_hurry, agent_id=agent_id)
     statuses.clear_tried_again(tx, agent_id)
     statuses.clear(tx, agent_id, ["failing"])
     tx.announce(WAKE, {"agents": [agent_id]})
@@ -586,6 +547,6 @@ def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> Non
 
 def mark_urgent(tx: Tx, agent_id: AgentId, event_id: str) -> None:
     """Move a pending event to the urgent lane, and let it wake the agent."""
-    if tx.run(_mark_urgent, agent=agent_id, event=event_id) == 0:
+    if tx.run(_mark_urgent, agent_id=agent_id, id=event_id) == 0:
         raise NotFound("pending event", event_id)
     tx.announce(WAKE, {"agents": [agent_id]})

@@ -35,6 +35,8 @@ FROM_SPACES: Final = "from_spaces"
 """Payload key of a plan or timer: the ids of the spaces in which the agent made it."""
 FILES: Final = "files"
 """Payload key of an event that is not a message: its files, as in the column of a message."""
+SAID_AS: Final = "said_as"
+"""In the payload of a message: the role of the token it was posted with, where that is less than its author's."""
 OUTSIDE: Final = "outside"
 """Payload key of an event that is not a message: whether its text is from outside, or was made from such text."""
 

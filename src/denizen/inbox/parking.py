@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, exists, or_, select, update
@@ -19,7 +19,7 @@ from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, MessageId, OrganizationId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.statuses import PARKING_CAUSES, Cause, ParkingCause
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement, update_where, values
 from denizen.storage.schema import agents, space_statuses
 
 PROBE_SECONDS: Final = (600, 1200, 2400, 3600)
@@ -48,18 +48,9 @@ class Parked:
     tries: int
 
 
-_park = statement(
-    update(agents)
-    .where(agents.c.id == bindparam("agent"))
-    .values(
-        parked_cause=bindparam("cause"),
-        parked_detail=bindparam("detail"),
-        parked_until=bindparam("until"),
-        parked_tries=bindparam("tries"),
-    )
-)
+_park = update_where(agents, "id", set_="parked_cause, parked_detail, parked_until, parked_tries")
 _parked = (agents.c.id, agents.c.parked_cause, agents.c.parked_detail, agents.c.parked_until, agents.c.parked_tries)
-_get = statement(select(*_parked).where(agents.c.id == bindparam("id"), agents.c.parked_cause.is_not(None)))
+_get = select_where(agents, _parked, "id", agents.c.parked_cause.is_not(None))
 _retry = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"), agents.c.parked_cause.is_not(None))
@@ -89,7 +80,14 @@ def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, Js
     before = get(tx, agent_id)
     tries = 0 if before is None or before.cause != cause else before.tries + 1
     until = tx.now + PROBE_SECONDS[min(tries, len(PROBE_SECONDS) - 1)] * SECOND
-    tx.run(_park, agent=agent_id, cause=cause, detail=json.dumps(dict(detail)), until=until, tries=tries)
+    tx.run(
+        _park,
+        id=agent_id,
+        parked_cause=cause,
+        parked_detail=json.dumps(dict(detail)),
+        parked_until=until,
+        parked_tries=tries,
+    )
     return Parked(agent_id, cause, dict(detail), Instant(until), tries)
 
 
@@ -102,7 +100,7 @@ def tell(tx: Tx, parked: Parked) -> None:
 
 def unpark(tx: Tx, agent_id: AgentId) -> None:
     """Unpark the agent, and clear the statuses that showed why."""
-    tx.run(_park, agent=agent_id, cause=None, detail=None, until=None, tries=0)
+    tx.run(_park, id=agent_id, parked_cause=None, parked_detail=None, parked_until=None, parked_tries=0)
     statuses.clear(tx, agent_id, PARKING_CAUSES)
 
 
@@ -121,8 +119,8 @@ def show_if_unable(
     status: str,
     held_by: str | None,
     held_until: int | None,
-) -> bool:
-    """Whether the agent cannot think now, because of its status or because it is parked; if so, the space shows why."""
+) -> None:
+    """If the agent cannot think now, because of its status or because it is parked, the space shows why."""
     if status == "dead":
         statuses.show(tx, agent_id, space_id, "deleted", message_id=message_id)
     elif status == "suspended" and held_by is None:
@@ -132,12 +130,9 @@ def show_if_unable(
     elif (parked := get(tx, agent_id)) is not None:
         cause, until = parked.cause, parked.until
         statuses.show(tx, agent_id, space_id, cause, message_id=message_id, retry_at=until, **parked.detail)
-    else:
-        return False
-    return True
 
 
-_has_trouble = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), HAS_TROUBLE))
+_has_trouble = select_where(agents, "id", "id", HAS_TROUBLE)
 
 
 def has_trouble(tx: Tx, agent_id: AgentId) -> bool:
@@ -156,19 +151,19 @@ def get(tx: Tx, agent_id: AgentId) -> Parked | None:
 
 def retry(tx: Tx, agent_id: AgentId) -> None:
     """Let a parked agent try again now."""
-    _wake(tx, tx.all(_retry, agent=agent_id))
+    _wake(tx, values(tx, _retry, agent=agent_id))
 
 
 def retry_organization(tx: Tx, organization_id: OrganizationId) -> None:
     """Let the parked agents of the organization try again now: one of its keys or prices has changed."""
-    _wake(tx, tx.all(_retry_organization, organization=organization_id))
+    _wake(tx, values(tx, _retry_organization, organization=organization_id))
 
 
 def retry_all(tx: Tx) -> None:
     """Let all parked agents try again now: an instance has started, perhaps with other settings."""
-    _wake(tx, tx.all(_retry_all))
+    _wake(tx, values(tx, _retry_all))
 
 
-def _wake(tx: Tx, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
-        tx.announce(WAKE, wake_payload([row[0] for row in rows]))
+def _wake(tx: Tx, agent_ids: list[AgentId]) -> None:
+    if agent_ids:
+        tx.announce(WAKE, wake_payload(agent_ids))

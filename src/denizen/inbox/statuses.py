@@ -12,15 +12,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, bindparam, delete, exists, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, bindparam, delete, exists, or_, select
 
 from denizen.bus.streams import StatusChanged, space_topic
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.shapes.vocabulary import StatusAction as Action
 from denizen.shapes.vocabulary import StatusCause as Cause
-from denizen.storage.database import Statement, Tx, statement, values
+from denizen.storage.database import (
+    Statement,
+    Tx,
+    columns,
+    insert_or_update,
+    select_where,
+    statement,
+    update_where,
+    values,
+)
 from denizen.storage.schema import entities, events, memberships, messages, space_statuses
 
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
@@ -182,22 +190,8 @@ class _Words(dict[str, str]):
         return self._GENERAL.get(name, name)
 
 
-_KEY: Final = ("space_id", "agent_id", "cause")
-_CHANGING: Final = ("detail", "message_id", "retry_at", "updated_at")
-
-
-def _upsert(insert: Any) -> Any:
-    values = {column.name: bindparam(column.name, type_=column.type) for column in space_statuses.c}
-    new = insert(space_statuses).values(values)
-    return new.on_conflict_do_update(index_elements=_KEY, set_={name: new.excluded[name] for name in _CHANGING})
-
-
-_show = Statement(_upsert(sqlite.insert), _upsert(postgresql.insert))
-_is_member = statement(
-    select(memberships.c.entity_id).where(
-        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("agent_id")
-    )
-)
+_show = insert_or_update(space_statuses, set_="detail, message_id, retry_at, updated_at")
+_is_member = select_where(memberships, "entity_id", "space_id, entity_id")
 
 
 def show(
@@ -214,7 +208,7 @@ def show(
 
     Shows nothing if the agent is no longer in the space.
     """
-    if tx.one(_is_member, space_id=space_id, agent_id=agent_id) is None:
+    if tx.one(_is_member, space_id=space_id, entity_id=agent_id) is None:
         return
     tx.run(
         _show,
@@ -292,7 +286,7 @@ _still_failing = exists().where(
     events.c.attempts > 0,
     events.c.space_id == space_statuses.c.space_id,
 )
-_by_person = space_statuses.c.message_id.in_(select(messages.c.id).where(messages.c.author_id == bindparam("person")))
+_by_person = exists().where(messages.c.id == space_statuses.c.message_id, messages.c.author_id == bindparam("person"))
 _clear_after_answer = _clearing(_here, _cause.not_in(SET_ASIDE))
 _clear_after_words = _clearing(_here, _cause.in_(("failing", *LEFT_UNANSWERED)))
 _clear_earlier = _clearing(_here, or_(_cause.in_(LEFT_UNANSWERED), _cause.in_(SET_ASIDE) & _by_person))
@@ -352,11 +346,7 @@ def clear_agent_in_space(tx: Tx, agent_id: EntityId, space_id: SpaceId) -> None:
     _clear(tx, _clear_agent_in_space, agent_id, space=space_id)
 
 
-_of_message = statement(
-    select(space_statuses.c.agent_id, space_statuses.c.cause).where(
-        space_statuses.c.space_id == bindparam("space_id"), space_statuses.c.message_id == bindparam("message_id")
-    )
-)
+_of_message = select_where(space_statuses, "agent_id, cause", "space_id, message_id")
 _newest_waiting = (
     select(events.c.message_id)
     .where(
@@ -371,11 +361,7 @@ _newest_waiting = (
 )
 _newest_held_up = statement(_newest_waiting.where(events.c.state.in_(("pending", "taken"))))
 _newest_set_aside = statement(_newest_waiting.where(events.c.state == "dead"))
-_point_at = statement(
-    update(space_statuses)
-    .where(_here, space_statuses.c.agent_id == bindparam("agent"), _cause == bindparam("why"))
-    .values(message_id=bindparam("other"))
-)
+_point_at = update_where(space_statuses, "agent_id", _here, _cause == bindparam("why"), set_="message_id")
 
 
 def leave_out(tx: Tx, space_id: SpaceId, message_id: MessageId) -> None:
@@ -386,7 +372,7 @@ def leave_out(tx: Tx, space_id: SpaceId, message_id: MessageId) -> None:
         if other is None:
             clear(tx, agent_id, [cause], space_id)
         else:
-            tx.run(_point_at, space=space_id, agent=agent_id, why=cause, other=other[0])
+            tx.run(_point_at, space=space_id, agent_id=agent_id, why=cause, message_id=other[0])
             tx.announce(space_topic(space_id), StatusChanged(space_id, agent_id).to_payload())
 
 
@@ -402,12 +388,7 @@ _statuses = select(
     space_statuses.c.space_id,
     space_statuses.c.agent_id,
     entities.c.name,
-    space_statuses.c.cause,
-    space_statuses.c.detail,
-    space_statuses.c.message_id,
-    space_statuses.c.retry_at,
-    space_statuses.c.created_at,
-    space_statuses.c.updated_at,
+    *columns(space_statuses, "cause, detail, message_id, retry_at, created_at, updated_at"),
 ).join(entities, entities.c.id == space_statuses.c.agent_id)
 _of_space = statement(
     _statuses.where(space_statuses.c.space_id == bindparam("space_id")).order_by(

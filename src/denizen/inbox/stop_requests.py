@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, exists, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import plain_name, quoted_name
-from denizen.storage.database import Statement, Tx, statement, value
+from denizen.storage.database import Tx, delete_where, insert_or_update, select_where, statement, value
 from denizen.storage.schema import cycles, entities, events, memberships, messages, spaces, stop_requests
 
 STOP: Final = "stop"
@@ -70,18 +69,7 @@ _writing = statement(
     )
     .order_by(cycles.c.agent_id)
 )
-_KEY: Final = ("agent_id", "space_id")
-
-
-def _upsert(insert: Any) -> Any:
-    values = {column.name: bindparam(column.name, type_=column.type) for column in stop_requests.c}
-    new = insert(stop_requests).values(values)
-    return new.on_conflict_do_update(
-        index_elements=_KEY, set_={name: new.excluded[name] for name in values if name not in _KEY}
-    )
-
-
-_ask = Statement(_upsert(sqlite.insert), _upsert(postgresql.insert))
+_ask = insert_or_update(stop_requests)
 
 
 def ask(tx: Tx, space_id: SpaceId, by: EntityId, seq: int, agents: Collection[str] | None = None) -> list[AgentId]:
@@ -116,7 +104,7 @@ _of_agent = statement(
     .where(stop_requests.c.agent_id == bindparam("agent_id"))
     .order_by(stop_requests.c.created_at, stop_requests.c.space_id)
 )
-_seq = statement(select(messages.c.seq).where(messages.c.id == bindparam("id")))
+_seq = select_where(messages, "seq", "id")
 
 
 def of_cycle(tx: Tx, agent_id: AgentId, cycle_id: CycleId, taken: Sequence[Event]) -> dict[SpaceId, StopRequest]:
@@ -140,23 +128,19 @@ def _came_after(tx: Tx, event: Event, seq: int, asked_at: int) -> bool:
     return (value(tx, _seq, id=event.message_id) or 0) > seq
 
 
-_settle = statement(
-    delete(stop_requests).where(
-        stop_requests.c.agent_id == bindparam("agent"), stop_requests.c.space_id == bindparam("space")
-    )
-)
+_settle = delete_where(stop_requests, "agent_id, space_id")
 
 
 def settle(tx: Tx, agent_id: AgentId, space_ids: Iterable[str]) -> None:
     """Delete these requests: the cycle that they concern has ended."""
     for space_id in space_ids:
-        tx.run(_settle, agent=agent_id, space=space_id)
+        tx.run(_settle, agent_id=agent_id, space_id=space_id)
 
 
 _pending = statement(select(stop_requests.c.agent_id, stop_requests.c.space_id))
 _delete_late = statement(
     delete(stop_requests).where(
-        stop_requests.c.cycle_id.in_(select(cycles.c.id).where(cycles.c.number.is_not(None))),
+        exists().where(cycles.c.id == stop_requests.c.cycle_id, cycles.c.number.is_not(None)),
     )
 )
 

@@ -14,7 +14,7 @@ from denizen.consciousness.privacy import stand_in
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import history as history_of
-from denizen.memory import items, rolling, settled
+from denizen.memory import items, rolling, stored_policies
 from denizen.memory.audience import Owner
 from denizen.memory.history import MemoryVersion
 from denizen.memory.items import SNAPSHOT, Correction, MemoryItem
@@ -109,7 +109,7 @@ def of_agent(tx: Tx, who: Requester, agent: str, *, before: int | None, limit: i
 def set_policy(tx: Tx, who: Requester, space_id: str, policy: Policy) -> Policy:
     """Changes what may be remembered of a conversation, for people in it. Values that the policy does not set stay."""
     who.require("member")
-    return settled.settle(tx, find_space(tx, who, space_id).id, policy)
+    return stored_policies.settle(tx, find_space(tx, who, space_id).id, policy)
 
 
 def change_switches(
@@ -119,7 +119,7 @@ def change_switches(
     who.require("admin")
     who.require_organization(organization_id)
     audit.record(tx, organization_id, who.actor, "change_organization_memory", fields=[*sorted(changes)])
-    return settled.change_organization(tx, organization_id, changes)
+    return stored_policies.change_organization(tx, organization_id, changes)
 
 
 def owner_of(memory: MemoryItem) -> Owner:

@@ -21,7 +21,7 @@ from denizen.clock import Instant, moment
 from denizen.errors import SettingsError, StorageError, explained
 from denizen.inbox.format import quote, speaker
 from denizen.memory import documents
-from denizen.memory.documents import Unusable, Written
+from denizen.memory.documents import PassResult, Unusable
 from denizen.memory.rolling import Pass
 from denizen.memory.settings import PROMPT, CompactionProfile
 from denizen.models import request, thinking
@@ -40,7 +40,7 @@ MESSAGE_CHARACTERS: Final = 4_000
 
 W = TypeVar("W")
 
-Reserve = Callable[[Usage], Awaitable["Reserved"]]
+Reserve = Callable[[Usage], Awaitable["RequestReservation"]]
 """Reserves the most that a request may use in the budgets of the agent or panel that pays."""
 
 INSTRUCTIONS: Final = f"""{COMPACTOR_MARK}
@@ -122,7 +122,7 @@ class MemoryUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class RequestReservation:
     """The result of reserving a request."""
 
     call: str | None = None
@@ -134,7 +134,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[W]):
+class ModelAnswer(Generic[W]):
     """The result of asking the model."""
 
     written: W | None
@@ -196,7 +196,7 @@ async def ask(
     profile: CompactionProfile,
     prices: Mapping[str, Price],
     reserve: Reserve,
-) -> Answered[Written]:
+) -> ModelAnswer[PassResult]:
     """Asks the model to summarize the messages; a second time if its first answer is unusable."""
     known = range(1, made.last + 1)
     wanted = Wanted(SHAPE, profile.max_summary_tokens, lambda text: documents.read(text, known))
@@ -222,7 +222,7 @@ async def ask_for(
     name: str,
     prices: Mapping[str, Price],
     reserve: Reserve,
-) -> Answered[W]:
+) -> ModelAnswer[W]:
     """Asks the model to write this; a second time if its first answer is unusable.
 
     Each request is reserved before it is made. A reservation is held until the usage is recorded.
@@ -234,7 +234,7 @@ async def ask_for(
                 reserved = await reserve(_most(model, messages, wanted.tokens))
                 calls += [] if reserved.call is None else [reserved.call]
                 if reserved.refused:
-                    return Answered(None, spent, f"{reserved.refused} {problem}".strip(), tuple(calls))
+                    return ModelAnswer(None, spent, f"{reserved.refused} {problem}".strip(), tuple(calls))
                 asked = _Request(model, messages, wanted)
                 try:
                     response = await asked.answer()
@@ -243,7 +243,7 @@ async def ask_for(
                         # An answer that was cut off is paid for as far as it came.
                         spent += _price(asked.response, name, prices)
                 try:
-                    return Answered(wanted.read(response.text or ""), spent, reserved=tuple(calls))
+                    return ModelAnswer(wanted.read(response.text or ""), spent, reserved=tuple(calls))
                 except Unusable as error:
                     problem = str(error)
                     if response.finish_reason == "length":
@@ -253,7 +253,7 @@ async def ask_for(
         raise
     except Exception as error:  # noqa: BLE001  whatever a provider raises: what was known before stays
         problem = explained(error)
-    return Answered(None, spent, problem, tuple(calls))
+    return ModelAnswer(None, spent, problem, tuple(calls))
 
 
 def _most(model: Model, messages: Sequence[ModelMessage], tokens: int) -> Usage:

@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, select
 from denizen.access.roles import Role
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.memory.policy import Scope
-from denizen.memory.settled import ASSERTED
+from denizen.memory.stored_policies import ASSERTED
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, memberships, messages, spaces
 

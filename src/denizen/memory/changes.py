@@ -6,11 +6,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, select
-
 from denizen.ids import EntityId
 from denizen.shapes.vocabulary import MemoryChangeKind
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, select_where
 from denizen.storage.schema import memory_changes
 
 
@@ -34,20 +32,9 @@ class MemoryChange:
     """The number of the change; 0: nothing was recorded when the memory was made."""
 
 
-_add = insert_into(memory_changes, "memory", "kind", "text", "by_id", "model", "replaced", "sources", "created_at")
-_of = statement(
-    select(
-        memory_changes.c.kind,
-        memory_changes.c.text,
-        memory_changes.c.by_id,
-        memory_changes.c.model,
-        memory_changes.c.replaced,
-        memory_changes.c.sources,
-        memory_changes.c.created_at,
-        memory_changes.c.number,
-    )
-    .where(memory_changes.c.memory == bindparam("memory"))
-    .order_by(memory_changes.c.number)
+_add = insert_into(memory_changes, "memory, kind, text, by_id, model, replaced, sources, created_at")
+_of = select_where(
+    memory_changes, "kind, text, by_id, model, replaced, sources, created_at, number", "memory", order_by="number"
 )
 
 

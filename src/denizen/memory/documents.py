@@ -102,7 +102,7 @@ class Memory(BaseModel):
                 yield category, each
 
 
-class Written(BaseModel):
+class PassResult(BaseModel):
     """The result of a pass."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -110,11 +110,11 @@ class Written(BaseModel):
     summary_markdown: str = Field(min_length=1)
     memory_json: Memory
 
-    def without(self, unwanted: Callable[[str], bool]) -> Written:
+    def without(self, unwanted: Callable[[str], bool]) -> PassResult:
         """Returns a copy without the unwanted items, and without unwanted lines and sentences of the summary."""
         lines = (_kept_of(line, unwanted) for line in self.summary_markdown.splitlines())
         summary = "\n".join(line for line in lines if line is not None)
-        return Written(summary_markdown=summary or "…", memory_json=self.memory_json.without(unwanted))
+        return PassResult(summary_markdown=summary or "…", memory_json=self.memory_json.without(unwanted))
 
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…]) +")
@@ -134,14 +134,14 @@ def _kept_of(line: str, unwanted: Callable[[str], bool]) -> str | None:
 _FENCED = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 
 
-def read(text: str, known: Container[int]) -> Written:
+def read(text: str, known: Container[int]) -> PassResult:
     """Parses a model's answer, keeping only sources among the `known` messages. Raises `Unusable` if it is
     incomplete.
     """
     fenced = _FENCED.match(text)
     try:
         parsed = json.loads(fenced[1] if fenced else text)
-        written = Written.model_validate(parsed)
+        written = PassResult.model_validate(parsed)
     except json.JSONDecodeError as error:
         problem = f"It is no JSON ({error.msg}, line {error.lineno}). Perhaps it was cut off: be shorter."
         raise Unusable(problem) from error

@@ -14,8 +14,8 @@ from typing import Final, Literal
 from denizen.clock import SECOND
 from denizen.consciousness.recall.terms import count_terms
 from denizen.memory import items
+from denizen.memory.contradictions import contradiction
 from denizen.memory.items import SNAPSHOT, MemoryItem
-from denizen.memory.likeness import contradiction
 from denizen.storage.database import Tx
 
 Problem = Literal["duplicate", "junk", "never used", "contradiction"]

@@ -25,10 +25,22 @@ from denizen.inbox.sources import Source
 from denizen.memory import changes
 from denizen.memory.audience import Owner
 from denizen.memory.changes import MemoryChange
-from denizen.memory.likeness import contradiction
+from denizen.memory.contradictions import contradiction
 from denizen.memory.policy import Scope
 from denizen.spaces.quotes import spelled
-from denizen.storage.database import Tx, insert_ignore, statement, storable, value, values
+from denizen.storage.database import (
+    Statement,
+    Tx,
+    columns,
+    delete_where,
+    insert_ignore,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import kept_out, memories, memory_owners, memory_sources, memory_terms
 
 Outcome = Literal["new", "known", "same meaning", "again", "superseding", "kept out"]
@@ -60,7 +72,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredMemory:
     """A memory as it is stored."""
 
     id: str
@@ -114,32 +126,18 @@ class MemoryItem:
 
 MEMORY: Final = Source("memory", "long-term memory")
 
-COLUMNS: Final = (
-    memories.c.number,
-    memories.c.id,
-    memories.c.organization_id,
-    memories.c.scope,
-    memories.c.owner,
-    memories.c.space_id,
-    memories.c.user_id,
-    memories.c.agent_id,
-    memories.c.kind,
-    memories.c.category,
-    memories.c.text,
-    memories.c.confidence,
-    memories.c.sources,
-    memories.c.uses,
-    memories.c.used_at,
-    memories.c.superseded_by,
-    memories.c.created_at,
-    memories.c.updated_at,
-    memories.c.outside,
+COLUMNS: Final = columns(
+    memories,
+    "number, id, organization_id, scope, owner, space_id, user_id, agent_id, kind, category, "
+    "text, confidence, sources, uses, used_at, superseded_by, created_at, updated_at, outside",
 )
 
 
-def as_remembered(row: tuple[Any, ...]) -> MemoryItem:
-    told: tuple[Any, ...] = (*row[:12], tuple(json.loads(row[12])), *row[13:-1], bool(row[-1]))
-    return MemoryItem(*told)
+def as_remembered(row: Sequence[Any]) -> MemoryItem:
+    *learned, sources, uses, used_at, superseded_by, created_at, updated_at, outside = row
+    used: tuple[Any, ...] = (uses, used_at, superseded_by, created_at, updated_at, bool(outside))
+    fields: tuple[Any, ...] = (*learned, tuple(json.loads(sources)), *used)
+    return MemoryItem(*fields)
 
 
 def hash_of(owner: str, text: str) -> str:
@@ -158,29 +156,13 @@ def keeping_out(tx: Tx, owner: str) -> Callable[[str], bool]:
 _HASHES: Final = [f"h{at}" for at in range(60)]
 _IDS: Final = [f"i{at}" for at in range(60)]
 _is_wanted = [bindparam(name, type_=memories.c.hash.type) for name in _HASHES]
-_known_rows = (
-    memories.c.hash,
-    memories.c.number,
-    memories.c.sources,
-    memories.c.confidence,
-    memories.c.superseded_by,
-    memories.c.text,
-    memories.c.id,
-)
-_known = statement(
-    select(*_known_rows).where(memories.c.owner == bindparam("owner"), memories.c.hash == bindparam("hash"))
-)
-_all_known = statement(
-    select(*_known_rows).where(memories.c.owner == bindparam("owner"), memories.c.hash.in_(_is_wanted))
-)
-_all_kept_out = statement(
-    select(kept_out.c.hash).where(kept_out.c.owner == bindparam("owner"), kept_out.c.hash.in_(_is_wanted))
-)
-_is_kept_out = statement(
-    select(kept_out.c.owner).where(kept_out.c.owner == bindparam("owner"), kept_out.c.hash == bindparam("hash"))
-)
-_keeps_any_out = statement(select(kept_out.c.owner).where(kept_out.c.owner == bindparam("owner")).limit(1))
-_keep_out = insert_ignore(kept_out, ("owner", "hash", "created_at"))
+_known_rows = columns(memories, "hash, number, sources, confidence, superseded_by, text, id")
+_known = select_where(memories, _known_rows, "owner, hash")
+_all_known = select_where(memories, _known_rows, "owner", memories.c.hash.in_(_is_wanted))
+_all_kept_out = select_where(kept_out, "hash", "owner", kept_out.c.hash.in_(_is_wanted))
+_is_kept_out = select_where(kept_out, "owner", "owner, hash")
+_keeps_any_out = select_where(kept_out, "owner", "owner", limit=1)
+_keep_out = insert_ignore(kept_out, "owner, hash, created_at")
 _INSERTED: Final = (
     *("id", "organization_id", "scope", "owner", "space_id", "user_id", "agent_id", "kind", "category", "text"),
     *("document", "hash", "confidence", "sources", "length", "uses", "used_at", "superseded_by", "embedder", "vector"),
@@ -191,24 +173,19 @@ _add = statement(
     .values({name: bindparam(name, type_=memories.c[name].type) for name in _INSERTED})
     .returning(memories.c.number)
 )
-_touch = statement(
-    update(memories)
-    .where(memories.c.number == bindparam("item"))
-    .values(
-        sources=bindparam("new_sources"),
-        confidence=case(
-            (memories.c.confidence > bindparam("sure", type_=BigInteger()), memories.c.confidence),
-            else_=bindparam("sure", type_=BigInteger()),
-        ),
-        updated_at=bindparam("at"),
-    )
+_touch = update_where(
+    memories,
+    "number",
+    set_="sources, updated_at",
+    confidence=case(
+        (memories.c.confidence > bindparam("sure", type_=BigInteger()), memories.c.confidence),
+        else_=bindparam("sure", type_=BigInteger()),
+    ),
 )
-_supersede = statement(
-    update(memories).where(memories.c.number == bindparam("item")).values(superseded_by=bindparam("by"))
-)
-_revive = statement(update(memories).where(memories.c.number == bindparam("item")).values(superseded_by=None))
-_add_source = insert_ignore(memory_sources, ("message_id", "number"))
-_add_term = insert_ignore(memory_terms, ("owner", "term", "number", "shape"))
+_supersede = update_where(memories, "number", set_="superseded_by")
+_revive = update_where(memories, "number", superseded_by=None)
+_add_source = insert_ignore(memory_sources, "message_id, number")
+_add_term = insert_ignore(memory_terms, "owner, term, number, shape")
 _count = insert(memory_terms).values(
     owner=bindparam("owner"), term=bindparam("term"), number=COUNTED, shape=bindparam("by")
 )
@@ -217,8 +194,8 @@ _count_term = statement(
         index_elements=["owner", "term", "number"], set_={"shape": memory_terms.c.shape + _count.excluded.shape}
     )
 )
-_terms_of = statement(select(memory_terms.c.term).where(memory_terms.c.number == bindparam("item")))
-_drop_terms = statement(delete(memory_terms).where(memory_terms.c.number == bindparam("item")))
+_terms_of = select_where(memory_terms, "term", "number")
+_drop_terms = delete_where(memory_terms, "number")
 _drop_unused = statement(
     delete(memory_terms).where(
         memory_terms.c.owner == bindparam("whose"),
@@ -237,19 +214,16 @@ _measure = statement(
         },
     )
 )
-_vectors = statement(
-    select(memories.c.number, memories.c.vector, memories.c.text)
-    .where(
-        memories.c.owner == bindparam("owner"),
-        memories.c.category == bindparam("category"),
-        memories.c.embedder == bindparam("embedder"),
-        memories.c.superseded_by.is_(None),
-        memories.c.vector.is_not(None),
-    )
-    .order_by(memories.c.number.desc())
-    .limit(_COMPARED)
+_vectors = select_where(
+    memories,
+    "number, vector, text",
+    "owner, category, embedder",
+    memories.c.superseded_by.is_(None),
+    memories.c.vector.is_not(None),
+    order_by="number desc",
+    limit=_COMPARED,
 )
-_one = statement(select(*COLUMNS).where(memories.c.number == bindparam("number")))
+_one = select_where(memories, COLUMNS, "number")
 
 
 class _Known(NamedTuple):
@@ -316,7 +290,7 @@ def _know(tx: Tx, index: _Index, known: _Known, what: Candidate, model: str) -> 
 
 
 def _revive_item(tx: Tx, index: _Index, hashed: str, number: int, text: str) -> None:
-    tx.run(_revive, item=number)
+    tx.run(_revive, number=number)
     index.add(number, count_terms(text))
     index.gone.discard(hashed)
 
@@ -350,7 +324,9 @@ def _add_item(
 ) -> tuple[int, str, str]:
     text = storable(what.text)
     counts = count_terms(text)
-    new = Stored(new_id(), replace(what, text=text), tx.now, tx.now, embedder="" if what.vector is None else embedder)
+    new = StoredMemory(
+        new_id(), replace(what, text=text), tx.now, tx.now, embedder="" if what.vector is None else embedder
+    )
     number = _insert(tx, owner, space_id, new, hashed, sum(counts.values()))
     index.add(number, counts)
     return number, new.id, text
@@ -362,7 +338,7 @@ def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) 
     merged = list(dict.fromkeys([*before, *what.sources]))
     if merged == before and what.confidence <= confidence:
         return ()
-    tx.run(_touch, item=number, new_sources=json.dumps(merged), sure=what.confidence, at=tx.now)
+    tx.run(_touch, number=number, sources=json.dumps(merged), sure=what.confidence, updated_at=tx.now)
     _rest_on(tx, number, what.sources)
     return tuple(merged[len(before) :])
 
@@ -394,9 +370,10 @@ def nearness(one: bytes, other: bytes) -> float:
     return float(a @ b / (float(numpy.linalg.norm(a) * numpy.linalg.norm(b)) or 1.0))
 
 
-def _insert(tx: Tx, owner: Owner, space_id: SpaceId, new: Stored, hashed: str, length: int) -> int:
+def _insert(tx: Tx, owner: Owner, space_id: SpaceId, new: StoredMemory, hashed: str, length: int) -> int:
     what = new.what
-    row = tx.one(
+    number = value(
+        tx,
         _add,
         id=new.id,
         organization_id=owner.organization_id,
@@ -422,12 +399,12 @@ def _insert(tx: Tx, owner: Owner, space_id: SpaceId, new: Stored, hashed: str, l
         created_at=new.created_at,
         updated_at=new.updated_at,
     )
-    assert row is not None
-    _rest_on(tx, row[0], what.sources)
-    return row[0]
+    assert number is not None
+    _rest_on(tx, number, what.sources)
+    return number
 
 
-def restore(tx: Tx, owner: Owner, space_id: SpaceId, brought: Stored) -> bool:
+def restore(tx: Tx, owner: Owner, space_id: SpaceId, brought: StoredMemory) -> bool:
     """Stores an imported memory as it was. Returns False, and changes nothing, if the owner has it already or has
     forgotten it.
     """
@@ -475,8 +452,8 @@ class _Index:
     def remove(self, number: int, counts: Mapping[str, int]) -> None:
         """Removes the item, which has these terms."""
         # As they are stored: another version may have made other terms of the same text.
-        terms = values(self._tx, _terms_of, item=number)
-        if self._tx.run(_drop_terms, item=number) or not counts:
+        terms = values(self._tx, _terms_of, number=number)
+        if self._tx.run(_drop_terms, number=number) or not counts:
             self._change(terms, sum(counts.values()), -1)
 
     def _change(self, terms: Iterable[str], length: int, by: int) -> None:
@@ -505,13 +482,13 @@ def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) ->
             continue
         index.gone.add(hashed)
         if known.superseded_by is None:
-            tx.run(_supersede, item=known.number, by=id)
+            tx.run(_supersede, number=known.number, superseded_by=id)
             index.remove(known.number, count_terms(known.text))
             replaced.append(known.id)
     return tuple(replaced)
 
 
-_reword = statement(update(memories).where(memories.c.number == bindparam("item")).values(text=bindparam("new_text")))
+_reword = update_where(memories, "number", set_="text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,7 +515,7 @@ def correct(tx: Tx, owner: Owner, memory: MemoryItem, correction: Correction) ->
     else:
         number, id = known.number, known.id
         # The same words, perhaps spelled differently.
-        tx.run(_reword, item=number, new_text=text)
+        tx.run(_reword, number=number, text=text)
         if known.superseded_by is not None:
             _revive_item(tx, index, hashed, number, text)
     replaced = _take_place(tx, index, what, number, id)
@@ -566,14 +543,14 @@ def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: st
     known = _find_known(tx, owner.key, SNAPSHOT)
     if known is None:
         what = Candidate(SNAPSHOT, summary, (), outside=outside)
-        new = Stored(new_id(), what, tx.now, tx.now, kind=SNAPSHOT, document=storable(document))
+        new = StoredMemory(new_id(), what, tx.now, tx.now, kind=SNAPSHOT, document=storable(document))
         _insert(tx, owner, space_id, new, SNAPSHOT, sum(count_terms(summary).values()))
         return
     new = {"new_text": summary, "new_document": storable(document), "from_outside": int(outside)}
     tx.run(_resnap, item=known.number, **new, at=tx.now)
 
 
-_document = statement(select(memories.c.document).where(memories.c.number == bindparam("number")))
+_document = select_where(memories, "document", "number")
 
 
 def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple[str, str]]) -> int:
@@ -590,17 +567,17 @@ def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple
     return tx.run(_resnap, item=known.number, new_text=summary, new_document=document, from_outside=0, at=tx.now)
 
 
-_drop_snapshot = statement(delete(memories).where(memories.c.owner == bindparam("whose"), memories.c.hash == SNAPSHOT))
+_drop_snapshot = delete_where(memories, "owner", memories.c.hash == SNAPSHOT)
 
 
 def drop_snapshot(tx: Tx, space_id: str) -> None:
     """Deletes the conversation's snapshot; the next pass makes another."""
-    tx.run(_drop_snapshot, whose=f"conversation:{space_id}")
+    tx.run(_drop_snapshot, owner=f"conversation:{space_id}")
 
 
 # Reading
 
-_by_id = statement(select(*COLUMNS).where(memories.c.id == bindparam("id")))
+_by_id = select_where(memories, COLUMNS, "id")
 _by_ids = statement(
     select(*COLUMNS).where(memories.c.id.in_([bindparam(name, type_=memories.c.id.type) for name in _IDS]))
 )
@@ -637,7 +614,7 @@ def find(tx: Tx, numbers: Sequence[int]) -> list[MemoryItem]:
     for at in range(0, len(numbers), len(_IDS)):
         some = numbers[at : at + len(_IDS)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_IDS)}
-        found |= {row[0]: as_remembered(row) for row in tx.all(_by_numbers, **asked)}
+        found |= {each.number: each for each in map(as_remembered, tx.all(_by_numbers, **asked))}
     there = (found.get(number) for number in numbers)
     return [each for each in there if each is not None and each.superseded_by is None]
 
@@ -657,28 +634,28 @@ _of_space = _page(memories.c.space_id == bindparam("space_id"))
 _of_agent = _page(memories.c.agent_id == bindparam("agent_id"), memories.c.scope == "persona")
 
 
+def _read_page(tx: Tx, page: Statement, before: int | None, limit: int, **of: str) -> list[MemoryItem]:
+    return [as_remembered(row) for row in tx.all(page, **of, before=before or _LATEST, limit=limit)]
+
+
 def owned(tx: Tx, owner: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns this owner's memories, newest first, superseded ones included."""
-    rows = tx.all(_of_owner, owner=owner, before=before or _LATEST, limit=limit)
-    return [as_remembered(row) for row in rows]
+    return _read_page(tx, _of_owner, before, limit, owner=owner)
 
 
 def all_of(tx: Tx, organization_id: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns all memories of the organization, newest first."""
-    rows = tx.all(_of_organization, organization_id=organization_id, before=before or _LATEST, limit=limit)
-    return [as_remembered(row) for row in rows]
+    return _read_page(tx, _of_organization, before, limit, organization_id=organization_id)
 
 
 def learned_in(tx: Tx, space_id: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns the memories that were learned in this space, of all owners, newest first."""
-    rows = tx.all(_of_space, space_id=space_id, before=before or _LATEST, limit=limit)
-    return [as_remembered(row) for row in rows]
+    return _read_page(tx, _of_space, before, limit, space_id=space_id)
 
 
 def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 100) -> list[MemoryItem]:
     """Returns what this agent alone remembers about people, newest first."""
-    rows = tx.all(_of_agent, agent_id=agent_id, before=before or _LATEST, limit=limit)
-    return [as_remembered(row) for row in rows]
+    return _read_page(tx, _of_agent, before, limit, agent_id=agent_id)
 
 
 _use = statement(
@@ -695,17 +672,17 @@ def used(tx: Tx, numbers: Iterable[int]) -> None:
 
 # Forgetting
 
-_drop = statement(delete(memories).where(memories.c.number == bindparam("item")))
-_drop_sources = statement(delete(memory_sources).where(memory_sources.c.number == bindparam("item")))
-_hash = statement(select(memories.c.hash).where(memories.c.number == bindparam("number")))
-_before = statement(select(*COLUMNS).where(memories.c.superseded_by == bindparam("id")))
+_drop = delete_where(memories, "number")
+_drop_sources = delete_where(memory_sources, "number")
+_hash = select_where(memories, "hash", "number")
+_before = select_where(memories, COLUMNS, "superseded_by")
 _resting_on = statement(
     select(*COLUMNS)
     .join(memory_sources, memory_sources.c.number == memories.c.number)
     .where(memory_sources.c.message_id == bindparam("message_id"))
 )
-_of_user = statement(select(*COLUMNS).where(memories.c.user_id == bindparam("user_id")))
-_all_there = statement(select(*COLUMNS).where(memories.c.space_id == bindparam("space_id")))
+_of_user = select_where(memories, COLUMNS, "user_id")
+_all_there = select_where(memories, COLUMNS, "space_id")
 _after = statement(
     select(*COLUMNS, memories.c.document)
     .where(memories.c.organization_id == bindparam("organization_id"), memories.c.number > bindparam("after"))
@@ -740,13 +717,13 @@ def _forget(tx: Tx, each: MemoryItem) -> None:
         index = _Index(tx, each.owner)
         index.remove(each.number, count_terms(each.text))
         index.settle()
-    tx.run(_drop_sources, item=each.number)
-    tx.run(_drop, item=each.number)
+    tx.run(_drop_sources, number=each.number)
+    tx.run(_drop, number=each.number)
 
 
 def replaced_by(tx: Tx, id: str) -> list[MemoryItem]:
     """Returns the memories that this one replaced."""
-    return [as_remembered(row) for row in tx.all(_before, id=id)]
+    return [as_remembered(row) for row in tx.all(_before, superseded_by=id)]
 
 
 def copies_of(tx: Tx, memory: MemoryItem) -> list[MemoryItem]:
@@ -781,6 +758,7 @@ def each_of(tx: Tx, organization_id: str) -> Iterator[tuple[MemoryItem, str]]:
     """Yields all memories of the organization, each with its whole text."""
     after = -1
     while rows := tx.all(_after, organization_id=organization_id, after=after):
-        for row in rows:
-            yield as_remembered(row[:-1]), f"{row[10]}\n{row[-1] or ''}"
-        after = rows[-1][0]
+        for *row, document in rows:
+            found = as_remembered(row)
+            yield found, f"{found.text}\n{document or ''}"
+            after = found.number

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select
 
 from denizen.consciousness import conversation_summaries, log
 from denizen.consciousness.log import Entry
@@ -24,12 +23,12 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text, one_line
 from denizen.inbox.sources import distinct
 from denizen.inbox.statements import plain_statement, statements_in
-from denizen.memory import granting, items, rolling
+from denizen.memory import items, permissions, rolling
 from denizen.memory.items import MemoryItem
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
 from denizen.shapes.vocabulary import RecallReason
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Tx, select_where, value
 from denizen.storage.schema import cycles, memories
 
 HEADER: Final = "[REMEMBERED — from long-term memory, what may matter to this inbox; it may be out of date]"
@@ -90,7 +89,7 @@ class _Glance:
 
     spaces: frozenset[str]
     query: str
-    readable: granting.Readable
+    readable: permissions.Readable
 
 
 class Reminder:
@@ -191,9 +190,9 @@ def _glance(tx: Tx, agent_id: AgentId, batch: Sequence[Event]) -> _Glance:
     return _Glance(spaces, query, _readable(tx, agent_id, spaces, batch))
 
 
-def _readable(tx: Tx, agent_id: AgentId, spaces: Iterable[str], batch: Sequence[Event]) -> granting.Readable:
+def _readable(tx: Tx, agent_id: AgentId, spaces: Iterable[str], batch: Sequence[Event]) -> permissions.Readable:
     said = [event.message_id for event in batch if event.message_id is not None]
-    return granting.readable(tx, agent_id, [SpaceId(each) for each in spaces], said)
+    return permissions.readable(tx, agent_id, [SpaceId(each) for each in spaces], said)
 
 
 def shown_in(entries: Iterable[Entry]) -> frozenset[str]:
@@ -203,13 +202,13 @@ def shown_in(entries: Iterable[Entry]) -> frozenset[str]:
     )
 
 
-_learned_in = statement(select(memories.c.space_id).where(memories.c.id == bindparam("id")))
+_learned_in = select_where(memories, "space_id", "id")
 
 
 def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
     """Returns the spaces in which the memories shown in these entries were learned."""
-    found = [tx.one(_learned_in, id=each) for each in sorted(shown_in(entries))]
-    return frozenset(row[0] for row in found if row is not None and row[0])
+    found = (value(tx, _learned_in, id=each) for each in sorted(shown_in(entries)))
+    return frozenset(filter(None, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,12 +330,9 @@ def render(chosen: Sequence[MemoryItem]) -> str:
     return "\n".join(lines)
 
 
-_told = statement(
-    select(cycles.c.told).where(cycles.c.id == bindparam("cycle_id"), cycles.c.agent_id == bindparam("agent_id"))
-)
+_told = select_where(cycles, "told", "id, agent_id")
 
 
 def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str) -> dict[str, Any] | None:
     """Returns the diagnostics of the recall in a cycle; None if there was no recall."""
-    row = tx.one(_told, agent_id=agent_id, cycle_id=cycle_id)
-    return None if row is None or row[0] is None else json.loads(row[0]).get("retrieval")
+    return json.loads(value(tx, _told, agent_id=agent_id, id=cycle_id) or "{}").get("retrieval")

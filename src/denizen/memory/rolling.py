@@ -12,29 +12,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from denizen.bus.streams import MetadataUpdated, space_topic
 from denizen.clock import SECOND
 from denizen.ids import AgentId, OrganizationId, SpaceId
-from denizen.memory import documents, granting, items, passing
-from denizen.memory.documents import Memory, Written
+from denizen.memory import documents, items, next_messages, permissions
+from denizen.memory.documents import Memory, PassResult
 from denizen.memory.settings import CompactionProfile
 from denizen.spaces.posting import Message, messages_after
 from denizen.spaces.quotes import Quotes
-from denizen.storage.database import Tx, statement, storable, values
-from denizen.storage.schema import (
-    advisors,
-    agents,
-    entities,
-    memberships,
-    messages,
-    replies,
-    rollings,
-    rounds,
-    spaces,
+from denizen.storage.database import (
+    Tx,
+    columns,
+    delete_where,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+    values,
 )
+from denizen.storage.schema import advisors, agents, entities, memberships, messages, replies, rollings, rounds, spaces
 
 EVERYONE: Final = ""
 """The reader of a conversation's own summary."""
@@ -65,17 +65,9 @@ class ConversationSummary:
 
 _of = (rollings.c.space_id == bindparam("space_id"), rollings.c.reader_id == bindparam("reader_id"))
 _state = statement(
-    select(
-        rollings.c.summary,
-        rollings.c.memory,
-        rollings.c.upto,
-        rollings.c.passes,
-        rollings.c.model,
-        rollings.c.tried_at,
-        rollings.c.failures,
-        rollings.c.updated_at,
-        rollings.c.outside,
-    ).where(*_of)
+    select(*columns(rollings, "summary, memory, upto, passes, model, tried_at, failures, updated_at, outside")).where(
+        *_of
+    )
 )
 
 
@@ -110,7 +102,7 @@ class ConversationInfo:
         return [*(handle for _, handle in self.agents), *(agent_id for agent_id, _ in self.agents), self.kind]
 
 
-_space = statement(select(spaces.c.organization_id, spaces.c.kind).where(spaces.c.id == bindparam("space_id")))
+_space = select_where(spaces, "organization_id, kind", "id")
 _agents = statement(
     select(agents.c.id, entities.c.handle, agents.c.definition)
     .join(memberships, memberships.c.entity_id == agents.c.id)
@@ -120,25 +112,26 @@ _agents = statement(
 )
 
 
-_voices = statement(
-    select(advisors.c.id)
-    .where(advisors.c.space_id == bindparam("space_id"), advisors.c.active == 1, advisors.c.removed_at.is_(None))
-    .order_by(advisors.c.position, advisors.c.id)
+_voices = select_where(
+    advisors, "id", "space_id", advisors.c.active == 1, advisors.c.removed_at.is_(None), order_by="position, id"
 )
 
 
 def conversation_info(tx: Tx, space_id: SpaceId) -> ConversationInfo | None:
     """Returns the space and its agents; None if the space is gone."""
-    row = tx.one(_space, space_id=space_id)
+    row = tx.one(_space, id=space_id)
     if row is None:
         return None
+    organization_id, kind = row
     voices: tuple[str, ...] = ()
-    if row[1] == "panel":
+    if kind == "panel":
         voices = tuple(values(tx, _voices, space_id=space_id)) or (ASSISTANT,)
     found = tx.all(_agents, space_id=space_id)
     there = tuple((agent_id, handle) for agent_id, handle, _ in found)
     in_prompts = bool(voices) or any(_reads_summaries(definition) for _, _, definition in found)
-    return ConversationInfo(row[0], row[1], there, space_id, voices, in_prompts, granting.could_write(tx, space_id))
+    return ConversationInfo(
+        organization_id, kind, there, space_id, voices, in_prompts, permissions.could_write(tx, space_id)
+    )
 
 
 def _reads_summaries(definition: str) -> bool:
@@ -227,7 +220,7 @@ _PAGE: Final = 500
 def unsummed(tx: Tx, state: ConversationSummary, profile: CompactionProfile) -> list[Message]:
     """Returns as many of the reader's messages after the cursor as decide what is summarized next."""
     found: list[Message] = []
-    after, enough = state.upto, passing.wanted(profile)
+    after, enough = state.upto, next_messages.wanted(profile)
     # Replies of other advisors are skipped.
     at_once = enough if state.reader_id == EVERYONE else _PAGE
     while len(found) < enough:
@@ -243,8 +236,7 @@ def unsummed(tx: Tx, state: ConversationSummary, profile: CompactionProfile) -> 
 
 def _answered(tx: Tx, space_id: SpaceId, said: Sequence[Message]) -> list[Message]:
     """Returns the messages before the first that is still being answered: a summary includes the answers."""
-    row = tx.one(_unanswered, space_id=space_id)
-    first = None if row is None else row[0]
+    first = value(tx, _unanswered, space_id=space_id)
     return [each for each in said if first is None or each.seq < first]
 
 
@@ -253,7 +245,7 @@ def look(
 ) -> tuple[ConversationSummary, Pass | None]:
     """Returns the present summary, and what to summarize next, if anything: also during the cool-down."""
     state = find(tx, space_id, reader_id)
-    chosen = passing.head(unsummed(tx, state, profile), profile, state.failures)
+    chosen = next_messages.head(unsummed(tx, state, profile), profile, state.failures)
     return state, Pass(state, tuple(chosen), _digest(state, chosen)) if chosen else None
 
 
@@ -311,7 +303,7 @@ def give_up(tx: Tx, made: Pass, *, failed: bool = True) -> None:
     tx.run(_give_up, space=made.before.space_id, reader=made.before.reader_id, at=tx.now, so_often=so_often)
 
 
-_hold = statement(select(spaces.c.id).where(spaces.c.id == bindparam("space_id")).with_for_update())
+_hold = select_where(spaces, "id", "id", for_update=True)
 _keep = statement(
     update(rollings)
     .where(*_this)
@@ -329,14 +321,14 @@ _keep = statement(
 )
 
 
-def keep(tx: Tx, made: Pass, written: Written, model: str) -> Written | None:
+def keep(tx: Tx, made: Pass, written: PassResult, model: str) -> PassResult | None:
     """Stores the summary, without what was forgotten before, and returns it.
 
     Returns None, and changes nothing, if the input has changed.
     """
     space_id, reader_id = made.before.space_id, made.before.reader_id
     # Posts, edits, deletions and forgetting wait: what is compared here cannot change before the commit.
-    tx.one(_hold, space_id=space_id)
+    tx.one(_hold, id=space_id)
     state = find(tx, space_id, reader_id)
     numbers = {each.seq for each in made.messages}
     first = made.messages[0].seq
@@ -362,11 +354,7 @@ def keep(tx: Tx, made: Pass, written: Written, model: str) -> Written | None:
 
 # Forgetting
 
-_all_there = statement(
-    select(rollings.c.reader_id, rollings.c.summary, rollings.c.memory).where(
-        rollings.c.space_id == bindparam("space_id")
-    )
-)
+_all_there = select_where(rollings, "reader_id, summary, memory", "space_id")
 _rewrite = statement(
     update(rollings).where(*_this).values(summary=bindparam("new_summary"), memory=bindparam("new_memory"))
 )
@@ -402,16 +390,19 @@ def reword(tx: Tx, space_id: str, text: str, new: str) -> None:
             tx.run(_rewrite, space=space_id, reader=reader_id, new_summary=summary, new_memory=documents.dump(said))
 
 
-_covering = statement(
-    select(rollings.c.space_id)
-    .where(rollings.c.space_id == bindparam("space_id"), rollings.c.upto >= bindparam("seq"))
-    .limit(1)
-)
-_drop = statement(delete(rollings).where(rollings.c.space_id == bindparam("space")))
-_reset = statement(
-    update(rollings)
-    .where(rollings.c.space_id == bindparam("space"))
-    .values(summary="", memory="{}", upto=0, passes=0, tried_at=0, failures=0, outside=0, updated_at=bindparam("at"))
+_covering = select_where(rollings, "space_id", "space_id", rollings.c.upto >= bindparam("seq"), limit=1)
+_drop = delete_where(rollings, "space_id")
+_reset = update_where(
+    rollings,
+    "space_id",
+    set_="updated_at",
+    summary="",
+    memory="{}",
+    upto=0,
+    passes=0,
+    tried_at=0,
+    failures=0,
+    outside=0,
 )
 
 
@@ -423,11 +414,11 @@ def covers(tx: Tx, space_id: str, seq: int) -> bool:
 def begin_anew(tx: Tx, space_id: str) -> int:
     """Deletes all summaries of the conversation: its messages are shown until it is summarized again."""
     items.drop_snapshot(tx, space_id)
-    return tx.run(_reset, space=space_id, at=tx.now)
+    return tx.run(_reset, space_id=space_id, updated_at=tx.now)
 
 
 def drop(tx: Tx, space_id: str) -> int:
-    return tx.run(_drop, space=space_id)
+    return tx.run(_drop, space_id=space_id)
 
 
 _waiting = statement(

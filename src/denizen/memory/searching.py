@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Select, Text, bindparam, literal_column, sele
 from denizen.consciousness.recall.postings import rarity, weigh
 from denizen.consciousness.recall.terms import count_terms, older_terms
 from denizen.memory.items import COLUMNS, COUNTED, MemoryItem, as_remembered
-from denizen.storage.database import Row, Statement, Tx, statement
+from denizen.storage.database import Row, Statement, Tx, select_where, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
 
 if TYPE_CHECKING:
@@ -92,25 +92,16 @@ def _newest_with_term(at: int) -> Select[Any]:
 _postings = statement(union_all(*map(_newest_with_term, range(_TERMS_AT_ONCE))))
 _NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
 _listed = memories.c.number.in_([bindparam(name, type_=memories.c.number.type) for name in _NUMBERS])
-_rows = statement(select(*COLUMNS).where(memories.c.owner == bindparam("owner"), _listed))
-_vectors_of = statement(
-    select(memories.c.number, memories.c.vector).where(
-        memories.c.owner == bindparam("owner"),
-        memories.c.embedder == bindparam("embedder"),
-        memories.c.vector.is_not(None),
-        _listed,
-    )
-)
-_newest_vectors = statement(
-    select(memories.c.number, memories.c.vector)
-    .where(
-        memories.c.owner == bindparam("owner"),
-        memories.c.embedder == bindparam("embedder"),
-        memories.c.vector.is_not(None),
-        memories.c.superseded_by.is_(None),
-    )
-    .order_by(memories.c.number.desc())
-    .limit(MOST_VECTORS)
+_rows = select_where(memories, COLUMNS, "owner", _listed)
+_vectors_of = select_where(memories, "number, vector", "owner, embedder", memories.c.vector.is_not(None), _listed)
+_newest_vectors = select_where(
+    memories,
+    "number, vector",
+    "owner, embedder",
+    memories.c.vector.is_not(None),
+    memories.c.superseded_by.is_(None),
+    order_by="number desc",
+    limit=MOST_VECTORS,
 )
 
 
@@ -127,7 +118,8 @@ def search(tx: Tx, owner: str, asked: MemoryQuestion, *, limit: int) -> list[Fou
     if asked.vector is not None:
         scored = _with_meaning(tx, owner, asked, asked.vector, scored)
     best = _best(scored, min(limit, MOST_RANKED))
-    found = {row[0]: as_remembered(row) for row in _listed_in(tx, _rows, best, owner=owner)}
+    listed = [as_remembered(row) for row in _listed_in(tx, _rows, best, owner=owner)]
+    found = {each.number: each for each in listed}
     return [FoundMemory(found[number], score) for number, score in best.items() if number in found]
 
 

@@ -147,7 +147,7 @@ class Switches(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ParsedSettings:
     """The parsed settings."""
 
     compaction: Compaction
@@ -157,14 +157,14 @@ class Configured:
     """Names that are nearly ours: probably typing errors."""
 
 
-def read(presets: Mapping[str, JsonValue]) -> Configured:
+def read(presets: Mapping[str, JsonValue]) -> ParsedSettings:
     """Parses the memory part of the presets. Raises `SettingsError` that says where it is wrong."""
     compaction = _part(presets, "memoryCompaction", Compaction)
     for name in [compaction.default_profile, *compaction.by_mode.values()]:
         if name not in compaction.profiles and name not in _BUILT_IN:
             known = ", ".join(dict.fromkeys([*_BUILT_IN, *compaction.profiles]))
             raise SettingsError(f"memoryCompaction: there is no profile {name!r}; there is {known}.")
-    return Configured(
+    return ParsedSettings(
         compaction,
         _part(presets, "routing", Routing),
         _part(presets, "longTermMemory", LongTerm),
@@ -233,7 +233,7 @@ class Configuration:
         self._from: Mapping[str, JsonValue] | None = None
         self._read = read({})
 
-    def now(self) -> Configured:
+    def now(self) -> ParsedSettings:
         """Returns the present settings; the last valid ones if the presets are invalid. Raises if they never were
         valid.
         """

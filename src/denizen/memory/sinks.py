@@ -16,7 +16,7 @@ import structlog
 
 from denizen.errors import SettingsError
 from denizen.ids import OrganizationId, SpaceId
-from denizen.memory import granting, items, searching
+from denizen.memory import items, permissions, searching
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate, MemoryItem
 from denizen.memory.policy import Scope
@@ -109,13 +109,13 @@ async def vectors_of(embedder: Embedder | None, texts: Iterable[str], *, asking:
 
 def allowed(tx: Tx, batch: Batch) -> Batch | None:
     """Returns what of the batch may be remembered now; None if nothing. Checked in the transaction that writes it."""
-    grant = granting.for_writing(tx, batch.space_id, batch.message_ids)
+    grant = permissions.for_writing(tx, batch.space_id, batch.message_ids)
     shares = [share for share in batch.shares if grant.may_write(share.owner.scope)]
     if not shares:
         return None
     for at, share in enumerate(shares):
         if share.owner.scope == "organization":
-            shares[at] = replace(share, candidates=tuple(granting.publishable(tx, grant, share.candidates)))
+            shares[at] = replace(share, candidates=tuple(permissions.publishable(tx, grant, share.candidates)))
     if not grant.may_write("conversation"):
         # The whole document belongs to the conversation.
         batch = replace(batch, summary="", document="")

@@ -76,9 +76,11 @@ async def _asked(model: Model) -> tuple[int | None, str]:
     base = str(model.base_url).rstrip("/")
     key: Any = getattr(getattr(model.provider, "client", None), "api_key", None)
     headers = {"Authorization": f"Bearer {key}"} if isinstance(key, str) and key else {}
-    # Not through a proxy of the environment if the server is on this machine.
+    # Not through a proxy of the environment if the server is on this machine, and then without certificates for plain
+    # HTTP: loading them takes longer than the answer.
     trust = not is_loopback(base)
-    async with httpx2.AsyncClient(timeout=ASK_SECONDS, headers=headers, trust_env=trust) as client:
+    tls = trust or not base.startswith("http://")
+    async with httpx2.AsyncClient(timeout=ASK_SECONDS, headers=headers, trust_env=trust, verify=tls) as client:
         if model.system == "ollama":
             return await _ask_ollama(client, base.removesuffix("/v1"), model.model_name)
         answer = await client.get(f"{base}/models")

@@ -12,7 +12,7 @@ MOST_SERVERS: Final = 1_024
 
 
 @dataclass(slots=True)
-class Learned:
+class LearnedFacts:
     """What is known of one model at one address."""
 
     context_tokens: int | None = None
@@ -29,19 +29,19 @@ class Learned:
     """Settings that it does not accept, which are left out."""
 
 
-_known: dict[tuple[str, str, str], Learned] = {}
+_known: dict[tuple[str, str, str], LearnedFacts] = {}
 
 
-def about(model: Model) -> Learned:
+def about(model: Model) -> LearnedFacts:
     """Returns what was learned about the model at its address. About a model without an address nothing is known."""
     address = model.base_url
     if address is None:
-        return Learned()
+        return LearnedFacts()
     key = model.system, address, model.model_name
     if key not in _known:
         if len(_known) >= MOST_SERVERS:
             del _known[next(iter(_known))]
-        _known[key] = Learned()
+        _known[key] = LearnedFacts()
     return _known[key]
 
 

@@ -35,7 +35,7 @@ _TOOL: Final = ToolDefinition(
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class ModelTest:
     """The result of a test."""
 
     called_tool: bool
@@ -48,7 +48,7 @@ class Tested:
     """Whether it has thought first."""
 
 
-async def try_model(model: Model) -> Tested:
+async def try_model(model: Model) -> ModelTest:
     """Asks the model for one call. Raises the `ModelError` if the request fails."""
     question: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart('Call the tool answer with the text "ok".')])]
     settings = cast(ModelSettings, thinking.brief(model, TOKENS))
@@ -63,11 +63,11 @@ async def try_model(model: Model) -> Tested:
     return _read(answer.response, time.perf_counter() - began)
 
 
-def _read(response: ModelResponse, seconds: float) -> Tested:
+def _read(response: ModelResponse, seconds: float) -> ModelTest:
     called = any(isinstance(part, ToolCallPart) and part.tool_name == _TOOL.name for part in response.parts)
     usage = response.usage
     thought = any(part.part_kind == "thinking" for part in response.parts)
-    return Tested(called, (response.text or "").strip(), seconds, usage.input_tokens, usage.output_tokens, thought)
+    return ModelTest(called, (response.text or "").strip(), seconds, usage.input_tokens, usage.output_tokens, thought)
 
 
 class Probing:

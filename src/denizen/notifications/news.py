@@ -19,9 +19,10 @@ from sqlalchemy import and_, bindparam, delete, or_, select, update
 from denizen.clock import SECOND
 from denizen.errors import NotFound
 from denizen.ids import EntityId, MessageId
+from denizen.shapes.vocabulary import ASKED
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
-from denizen.storage.database import Tx, insert_ignore, statement, value
+from denizen.storage.database import Tx, columns, insert_ignore, select_where, statement, update_where, value
 from denizen.storage.schema import calls as call_rows
 from denizen.storage.schema import entities, memberships, messages, push_notices, push_subscriptions, spaces
 from denizen.tools import calls
@@ -141,12 +142,8 @@ _unseen = (
 )
 _unseen_places = statement(_unseen.limit(AT_ONCE))
 _has_unseen = statement(_unseen.with_only_columns(memberships.c.space_id).order_by(None).limit(1))
-_decided = statement(
-    update(memberships)
-    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("person"))
-    .values(notified_seq=bindparam("upto"))
-)
-_author_of = statement(select(messages.c.author_id).where(messages.c.id == bindparam("id")))
+_decided = update_where(memberships, "space_id, entity_id", set_="notified_seq")
+_author_of = select_where(messages, "author_id", "id")
 _last_person_before = statement(
     select(messages.c.author_id)
     .join(entities, entities.c.id == messages.c.author_id)
@@ -156,12 +153,8 @@ _last_person_before = statement(
     .order_by(messages.c.seq.desc())
     .limit(1)
 )
-_browsers = statement(
-    select(push_subscriptions.c.id).where(
-        push_subscriptions.c.entity_id == bindparam("person"), push_subscriptions.c.created_at <= bindparam("at")
-    )
-)
-_add = insert_ignore(push_notices, ("subscription_id", "subject_id", "kind", "next_at", "created_at"))
+_browsers = select_where(push_subscriptions, "id", "entity_id", push_subscriptions.c.created_at <= bindparam("at"))
+_add = insert_ignore(push_notices, "subscription_id, subject_id, kind, next_at, created_at")
 
 _known_notice = (
     select(push_notices.c.subject_id)
@@ -178,7 +171,7 @@ _new_questions = (
     )
     .where(
         _waiting,
-        call_rows.c.mode.in_(("pause", "async")),
+        call_rows.c.mode.in_(ASKED),
         call_rows.c.created_at >= push_subscriptions.c.created_at,
         call_rows.c.created_at > bindparam("after"),
         or_(call_rows.c.expires_at.is_(None), call_rows.c.expires_at > bindparam("now")),
@@ -208,9 +201,9 @@ def collect(tx: Tx) -> None:
         after = max(read_seq, notified_seq, last_seq - AT_ONCE)
         for message in posting.messages_after(tx, space_id, after, limit=AT_ONCE):
             if message.created_at > _oldest(tx) and is_news(message, person, handle, _asked_by(tx, message)):
-                browsers = [id for (id,) in tx.all(_browsers, person=person, at=message.created_at)]
+                browsers = [id for (id,) in tx.all(_browsers, entity_id=person, at=message.created_at)]
                 _note(tx, browsers, message.id, "message")
-        tx.run(_decided, space=space_id, person=person, upto=last_seq)
+        tx.run(_decided, space_id=space_id, entity_id=person, notified_seq=last_seq)
     tx.run(_settled)
     for browser, call_id in tx.all(_questions, after=_oldest(tx), now=tx.now):
         _note(tx, [browser], call_id, "call")
@@ -284,14 +277,8 @@ CLAIM_SECONDS: Final = 60
 _is_due = and_(push_notices.c.done_at.is_(None), push_notices.c.next_at <= bindparam("now"))
 _due = statement(
     select(
-        push_notices.c.subscription_id,
-        push_notices.c.subject_id,
-        push_notices.c.kind,
-        push_notices.c.tries,
-        push_subscriptions.c.entity_id,
-        push_subscriptions.c.endpoint,
-        push_subscriptions.c.p256dh,
-        push_subscriptions.c.auth,
+        *columns(push_notices, "subscription_id, subject_id, kind, tries"),
+        *columns(push_subscriptions, "entity_id, endpoint, p256dh, auth"),
     )
     .join(push_subscriptions, push_subscriptions.c.id == push_notices.c.subscription_id)
     .where(_is_due)

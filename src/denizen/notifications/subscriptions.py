@@ -11,14 +11,26 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select
 
 from denizen.access import tokens
 from denizen.access.vault import Vault
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, new_id
 from denizen.notifications.encryption import BrowserKeys, ServerKey
-from denizen.storage.database import Database, Tx, insert_ignore, insert_into, statement, storable, values
+from denizen.storage.database import (
+    Database,
+    Tx,
+    delete_where,
+    insert_ignore,
+    insert_into,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import push_subscriptions, server_keys
 from denizen.storage.schema import tokens as token_rows
 
@@ -58,22 +70,14 @@ def _is_https(address: str) -> bool:
 
 
 _mine = push_subscriptions.c.entity_id == bindparam("entity")
-_known = statement(
-    select(push_subscriptions.c.id, push_subscriptions.c.entity_id).where(
-        push_subscriptions.c.endpoint == bindparam("endpoint")
-    )
-)
-_add = insert_into(push_subscriptions, "id", "entity_id", "token_id", "endpoint", "p256dh", "auth", "created_at")
-_refresh = statement(
-    update(push_subscriptions)
-    .where(push_subscriptions.c.id == bindparam("subscription"))
-    .values(token_id=bindparam("token"), p256dh=bindparam("new_p256dh"), auth=bindparam("new_auth"))
-)
+_known = select_where(push_subscriptions, "id, entity_id", "endpoint")
+_add = insert_into(push_subscriptions, "id, entity_id, token_id, endpoint, p256dh, auth, created_at")
+_refresh = update_where(push_subscriptions, "id", set_="token_id, p256dh, auth")
 _of_person = statement(
     select(push_subscriptions.c.id).where(_mine).order_by(push_subscriptions.c.created_at, push_subscriptions.c.id)
 )
-_drop = statement(delete(push_subscriptions).where(push_subscriptions.c.id == bindparam("subscription")))
-_drop_mine = statement(delete(push_subscriptions).where(push_subscriptions.c.id == bindparam("subscription"), _mine))
+_drop = delete_where(push_subscriptions, "id")
+_drop_mine = delete_where(push_subscriptions, "id", _mine)
 
 
 def subscribe(tx: Tx, entity_id: EntityId, token_id: str, new: NewSubscription) -> str:
@@ -87,7 +91,7 @@ def subscribe(tx: Tx, entity_id: EntityId, token_id: str, new: NewSubscription) 
     if row is not None:
         id, owner = row
         if owner == entity_id:
-            tx.run(_refresh, subscription=id, token=token_id, new_p256dh=new.p256dh, new_auth=new.auth)
+            tx.run(_refresh, id=id, token_id=token_id, p256dh=new.p256dh, auth=new.auth)
             return id
         drop(tx, id)
     for oldest in values(tx, _of_person, entity=entity_id)[: 1 - PER_PERSON]:
@@ -108,13 +112,13 @@ def subscribe(tx: Tx, entity_id: EntityId, token_id: str, new: NewSubscription) 
 
 def unsubscribe(tx: Tx, entity_id: EntityId, subscription_id: str) -> None:
     """End this person's subscription. Raises `NotFound` if it is not theirs."""
-    if tx.run(_drop_mine, subscription=storable(subscription_id), entity=entity_id) == 0:
+    if tx.run(_drop_mine, id=storable(subscription_id), entity=entity_id) == 0:
         raise NotFound("push subscription", subscription_id)
 
 
 def drop(tx: Tx, subscription_id: str) -> None:
     """Delete the subscription, with the notifications that wait to be sent to it. Idempotent."""
-    tx.run(_drop, subscription=subscription_id)
+    tx.run(_drop, id=subscription_id)
 
 
 _ended_tokens = select(token_rows.c.id).where(
@@ -153,8 +157,8 @@ async def server_key(db: Database, vault: Vault) -> ServerKey:
 
 
 def _open_key(tx: Tx, vault: Vault) -> str | None:
-    row = tx.one(_stored_key)
-    return None if row is None else vault.open(row[0], _KEY_PURPOSE)
+    sealed = value(tx, _stored_key)
+    return None if sealed is None else vault.open(sealed, _KEY_PURPOSE)
 
 
 def _keep_key(tx: Tx, sealed: str) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlalchemy import bindparam, func, select
 
+from denizen.access.requesters import Requester
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
 from denizen.panel import advisors, history, panels
@@ -20,7 +21,7 @@ from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
 from denizen.reflection.stance_store import VOICES, Conversation, PastRun, Run, Stance
 from denizen.reflection.state import Adjustment, StateOfMind
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, columns, equal, statement
 from denizen.storage.schema import replies, rounds, voice_feelings, voice_reflections, voice_stances
 
 _LAST: Final = 2**62
@@ -115,11 +116,7 @@ class Mind:
 _minds = statement(
     select(
         replies.c.voice,
-        voice_stances.c.mood,
-        voice_stances.c.skill,
-        voice_stances.c.complexity,
-        voice_stances.c.imprints,
-        voice_stances.c.reflected_turns,
+        *columns(voice_stances, "mood, skill, complexity, imprints, reflected_turns"),
         voice_feelings.c.counters,
         select(func.max(voice_reflections.c.number))
         .where(voice_reflections.c.space_id == replies.c.space_id, voice_reflections.c.voice == replies.c.voice)
@@ -138,12 +135,7 @@ _minds = statement(
             & (voice_feelings.c.person_id == bindparam("person_id")),
         )
     )
-    .where(
-        rounds.c.space_id == bindparam("space_id"),
-        rounds.c.turn == bindparam("turn"),
-        rounds.c.step == 0,
-        replies.c.part == "reply",
-    )
+    .where(*equal(rounds, "space_id, turn"), rounds.c.step == 0, replies.c.part == "reply")
 )
 
 
@@ -161,9 +153,10 @@ def minds(tx: Tx, panel_id: SpaceId, turn: int, person_id: EntityId) -> dict[str
     return found
 
 
-def set_state(tx: Tx, panel_id: SpaceId, id: str, wanted: Adjustment, *, by: EntityId | None = None) -> Stance:
-    """Sets the state of mind; values that are not given stay."""
-    return enter(tx, panel_id, id, Run(None, "set", wanted), by=by)
+def set_state(tx: Tx, by: Requester, panel_id: str, id: str, wanted: Adjustment) -> Stance:
+    """Sets the state of mind; values that are not given stay. For people in the panel."""
+    panel = panels.hold_for(tx, by, panel_id)
+    return enter(tx, panel.id, id, Run(None, "set", wanted), by=by.optional_entity_id)
 
 
 def enter(tx: Tx, panel_id: SpaceId, id: str, run: Run, *, by: EntityId | None = None) -> Stance:
@@ -174,12 +167,13 @@ def enter(tx: Tx, panel_id: SpaceId, id: str, run: Run, *, by: EntityId | None =
     return stance(tx, panel_id, id)
 
 
-def reset(tx: Tx, panel_id: SpaceId, id: str, *, by: EntityId | None = None) -> Stance:
-    """Clears imprints, counters and the state of mind. The history stays."""
-    voice(tx, panels.hold(tx, panel_id), id)
-    VOICES.reset(tx, id, panel_id, by=by)
-    panels.announce(tx, panel_id)
-    return stance(tx, panel_id, id)
+def reset(tx: Tx, by: Requester, panel_id: str, id: str) -> Stance:
+    """Clears imprints, counters and the state of mind. The history stays. For people in the panel."""
+    panel = panels.hold_for(tx, by, panel_id)
+    voice(tx, panel, id)
+    VOICES.reset(tx, id, panel.id, by=by.optional_entity_id)
+    panels.announce(tx, panel.id)
+    return stance(tx, panel.id, id)
 
 
 def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by: EntityId | None) -> bool:

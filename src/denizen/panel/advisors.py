@@ -10,16 +10,18 @@ from typing import Any, Final, NewType, TypedDict, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import bindparam, select, update
 
+from denizen.access import space_changes
+from denizen.access.requesters import Requester
 from denizen.errors import HandleTaken, InvalidInput, NotFound
-from denizen.ids import SpaceId, new_id
+from denizen.ids import OrganizationId, SpaceId, new_id
 from denizen.panel import panels, reflection_cursor
+from denizen.panel.panels import Panel
 from denizen.panel.phases import Phase
 from denizen.panel.settings import MOST_ADVISORS, AdvisorSettings, checked
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name, handle_from
-from denizen.storage.database import Tx, insert_into, statement, storable
+from denizen.storage.database import Params, Tx, columns, insert_into, select_where, storable, update_where
 from denizen.storage.schema import advisors
 
 AdvisorId = NewType("AdvisorId", str)
@@ -92,47 +94,16 @@ class Advisor:
 
 _OWN: Final = frozenset(AdvisorSettings.model_fields)
 _add = insert_into(
-    advisors, "id", "space_id", "position", "handle", "name", "description", "colour", "in_group", "active", "settings",
-    "created_at",
-)  # fmt: skip
-_row = (
-    advisors.c.id,
-    advisors.c.space_id,
-    advisors.c.position,
-    advisors.c.handle,
-    advisors.c.name,
-    advisors.c.description,
-    advisors.c.colour,
-    advisors.c.in_group,
-    advisors.c.active,
-    advisors.c.settings,
-    advisors.c.removed_at,
+    advisors, "id, space_id, position, handle, name, description, colour, in_group, active, settings, created_at"
 )
-_there = statement(
-    select(*_row)
-    .where(advisors.c.space_id == bindparam("space_id"), advisors.c.removed_at.is_(None))
-    .order_by(advisors.c.position, advisors.c.id)
+_row = columns(
+    advisors, "id, space_id, position, handle, name, description, colour, in_group, active, settings, removed_at"
 )
-_get = statement(select(*_row).where(advisors.c.id == bindparam("id")))
-_change = statement(
-    update(advisors)
-    .where(advisors.c.id == bindparam("advisor"))
-    .values(
-        handle=bindparam("new_handle"),
-        name=bindparam("new_name"),
-        description=bindparam("new_description"),
-        colour=bindparam("new_colour"),
-        in_group=bindparam("new_group"),
-        active=bindparam("new_active"),
-        settings=bindparam("new_settings"),
-    )
-)
-_move = statement(update(advisors).where(advisors.c.id == bindparam("advisor")).values(position=bindparam("place")))
-_remove = statement(
-    update(advisors)
-    .where(advisors.c.id == bindparam("advisor"), advisors.c.removed_at.is_(None))
-    .values(removed_at=bindparam("at"), active=0)
-)
+_there = select_where(advisors, _row, "space_id", advisors.c.removed_at.is_(None), order_by="position, id")
+_get = select_where(advisors, _row, "id")
+_change = update_where(advisors, "id", set_="handle, name, description, colour, in_group, active, settings")
+_move = update_where(advisors, "id", set_="position")
+_remove = update_where(advisors, "id", advisors.c.removed_at.is_(None), set_="removed_at", active=0)
 
 
 def list_of(tx: Tx, panel_id: SpaceId) -> list[Advisor]:
@@ -143,14 +114,38 @@ def list_of(tx: Tx, panel_id: SpaceId) -> list[Advisor]:
 def get(tx: Tx, panel_id: SpaceId, advisor_id: str) -> Advisor:
     """Returns an advisor of this panel by its id; also a removed one."""
     row = tx.one(_get, id=advisor_id)
-    if row is None or row[1] != panel_id:
+    found = None if row is None else _as_advisor(row)
+    if found is None or found.panel_id != panel_id:
         raise NotFound("advisor", advisor_id)
-    return _as_advisor(row)
+    return found
 
 
-def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft], *, key: str | None = None) -> list[Advisor]:
+def create_panel(
+    tx: Tx,
+    by: Requester,
+    organization_id: OrganizationId,
+    name: str,
+    members: Iterable[str] = (),
+    given: Sequence[AdvisorDraft] = (),
+    *,
+    private: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    id: SpaceId | None = None,
+) -> Panel:
+    """Creates a panel with these members and advisors: a space, as `space_changes.create` does. Idempotent by `id`."""
+    space = space_changes.create(
+        tx, by, organization_id, name, members, kind="panel", private=private, floor="all", id=id
+    )
+    if panels.found(tx, space, settings or {}):
+        add(tx, by, space.id, given)
+    return panels.get(tx, space.id)
+
+
+def add(
+    tx: Tx, by: Requester, panel_id: str, given: Sequence[AdvisorDraft], *, key: str | None = None
+) -> list[Advisor]:
     """Adds these advisors after the present ones. Repeating the call with the same `key` returns those added before."""
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     if (added := _added(tx, panel_id, key)) is not None:
         return added
     there = list_of(tx, panel_id)
@@ -166,23 +161,24 @@ def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft], *, key: str | 
         id = AdvisorId(new_id() if key is None else _keyed(key, at))
         made.append(_drafted(id, panel_id, last + at, handle, colour, draft))
     for each in made:
-        tx.run(
-            _add,
-            id=each.id,
-            space_id=panel_id,
-            position=each.position,
-            handle=each.handle,
-            name=each.name,
-            description=each.description,
-            colour=each.colour,
-            in_group=each.group,
-            active=int(each.active),
-            settings=_stored(each.settings),
-            created_at=tx.now,
-        )
+        tx.run(_add, space_id=panel_id, position=each.position, created_at=tx.now, **_as_row(each))
     reflection_cursor.keep_reflecting(tx, panel_id)
     panels.announce(tx, panel_id)
     return made
+
+
+def _as_row(advisor: Advisor) -> dict[str, Params]:
+    """Its columns, without those that never change and its position."""
+    return {
+        "id": advisor.id,
+        "handle": advisor.handle,
+        "name": advisor.name,
+        "description": advisor.description,
+        "colour": advisor.colour,
+        "in_group": advisor.group,
+        "active": int(advisor.active),
+        "settings": _stored(advisor.settings),
+    }
 
 
 def _keyed(key: str, at: int) -> str:
@@ -197,9 +193,9 @@ def _added(tx: Tx, panel_id: SpaceId, key: str | None) -> list[Advisor] | None:
     return [each for each in made if each.panel_id == panel_id] or None
 
 
-def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any]) -> Advisor:
+def edit(tx: Tx, by: Requester, panel_id: str, advisor_id: str, changes: Mapping[str, Any]) -> Advisor:
     """Changes these fields of the advisor. Its past replies stay its own, also under a new name."""
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     before = get(tx, panel_id, advisor_id)
     if before.removed:
         raise NotFound("advisor", advisor_id)
@@ -209,34 +205,24 @@ def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any])
     if handle in taken:
         raise HandleTaken(f"Another advisor of this panel has the handle @{handle}. Choose another handle.")
     after = _drafted(before.id, panel_id, before.position, handle, draft.colour.lower(), draft)
-    tx.run(
-        _change,
-        advisor=advisor_id,
-        new_handle=after.handle,
-        new_name=after.name,
-        new_description=after.description,
-        new_colour=after.colour,
-        new_group=after.group,
-        new_active=int(after.active),
-        new_settings=_stored(after.settings),
-    )
+    tx.run(_change, **_as_row(after))
     reflection_cursor.keep_reflecting(tx, panel_id)
     panels.announce(tx, panel_id)
     return after
 
 
-def remove(tx: Tx, panel_id: SpaceId, advisor_id: str) -> None:
+def remove(tx: Tx, by: Requester, panel_id: str, advisor_id: str) -> None:
     """Removes the advisor from the panel. Its past replies stay."""
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     get(tx, panel_id, advisor_id)
-    tx.run(_remove, advisor=advisor_id, at=tx.now)
+    tx.run(_remove, id=advisor_id, removed_at=tx.now)
     reflection_cursor.keep_reflecting(tx, panel_id)
     panels.announce(tx, panel_id)
 
 
-def reorder(tx: Tx, panel_id: SpaceId, order: Sequence[str]) -> list[Advisor]:
+def reorder(tx: Tx, by: Requester, panel_id: str, order: Sequence[str]) -> list[Advisor]:
     """Puts the advisors in this order; those not named follow in their present order."""
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     there = list_of(tx, panel_id)
     known = {str(each.id) for each in there}
     unknown = [each for each in order if each not in known]
@@ -246,34 +232,35 @@ def reorder(tx: Tx, panel_id: SpaceId, order: Sequence[str]) -> list[Advisor]:
         )
     rest = [str(each.id) for each in there if each.id not in order]
     for place, advisor_id in enumerate([*order, *rest], start=1):
-        tx.run(_move, advisor=advisor_id, place=place)
+        tx.run(_move, id=advisor_id, position=place)
     panels.announce(tx, panel_id)
     return list_of(tx, panel_id)
 
 
-def set_group_active(tx: Tx, panel_id: SpaceId, group: str, active: bool) -> list[Advisor]:
+def set_group_active(tx: Tx, by: Requester, panel_id: str, group: str, active: bool) -> list[Advisor]:
     """Switches all advisors of the group on or off."""
+    panel_id = panels.hold_for(tx, by, panel_id).id
     members = [each for each in list_of(tx, panel_id) if each.group == group]
     if not members:
         raise NotFound("group of advisors", group)
-    return [edit(tx, panel_id, each.id, {"active": active}) for each in members]
+    return [edit(tx, by, panel_id, each.id, {"active": active}) for each in members]
 
 
 def bring_in(
-    tx: Tx, panel_id: SpaceId, document: Mapping[str, Any], *, replace: bool = False, key: str | None = None
+    tx: Tx, by: Requester, panel_id: str, document: Mapping[str, Any], *, replace: bool = False, key: str | None = None
 ) -> list[Advisor]:
     """Adds the advisors of an exported file; with `replace`, removes the present ones.
 
     `key` works as in `add`.
     """
     drafts = read(document)
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     if (made := _added(tx, panel_id, key)) is not None:
         return made
     if replace:
         for each in list_of(tx, panel_id):
-            remove(tx, panel_id, each.id)
-    return add(tx, panel_id, drafts, key=key)
+            remove(tx, by, panel_id, each.id)
+    return add(tx, by, panel_id, drafts, key=key)
 
 
 def read(document: Mapping[str, Any]) -> list[AdvisorDraft]:
@@ -365,5 +352,6 @@ def _stored(settings: AdvisorSettings) -> str:
 
 
 def _as_advisor(row: tuple[Any, ...]) -> Advisor:
-    settings = AdvisorSettings.model_validate_json(row[9])
-    return Advisor(*row[:8], active=bool(row[8]), settings=settings, removed=row[10] is not None)
+    *columns, active, settings, removed_at = row
+    stored = AdvisorSettings.model_validate_json(settings)
+    return Advisor(*columns, active=bool(active), settings=stored, removed=removed_at is not None)

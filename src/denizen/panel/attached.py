@@ -11,7 +11,7 @@ from denizen.files import pictures, storing
 from denizen.files.attaching import Attachment
 from denizen.files.pictures import SEEN, ScaledPicture, is_picture
 from denizen.inbox.format import human_size, quoted_name
-from denizen.inbox.looking import picture_of
+from denizen.inbox.picture_lines import picture_of
 from denizen.models.pictures import Picture, picture_tokens, sees
 from denizen.panel.context import Line, capped
 from denizen.storage.database import Database, Tx

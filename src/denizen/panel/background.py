@@ -15,7 +15,7 @@ from denizen.storage.database import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class PendingTurn:
     """A turn of a panel to be answered."""
 
     panel_id: SpaceId
@@ -28,7 +28,7 @@ class Turned:
 class Ask:
     """A voice that is about to answer a turn."""
 
-    said: Turned
+    said: PendingTurn
     voice: str
     handle: str
     answered: int
@@ -58,7 +58,7 @@ Brought = Mapping[str, Any]
 class Background(Protocol):
     """Provides what voices are told in addition."""
 
-    async def bring(self, turns: Sequence[Turned]) -> Brought:
+    async def bring(self, turns: Sequence[PendingTurn]) -> Brought:
         """Looks up, outside any transaction, what these turns may need. The result has an entry for each panel."""
         ...
 

@@ -44,7 +44,7 @@ TALKED: Final = "The voices answered one another."
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PersonMessage:
     """A message of a person."""
 
     id: str
@@ -93,7 +93,7 @@ class Exchange:
 class Turn:
     """A message, the replies to it, and the cross-talk that followed."""
 
-    message: Said | None
+    message: PersonMessage | None
     """None if it was deleted: the replies stay."""
     exchanges: tuple[Exchange, ...] = ()
 
@@ -218,7 +218,7 @@ def _thread(voice: str, turn: Turn) -> list[Line]:
     return lines
 
 
-def _asked(message: Said) -> Line:
+def _asked(message: PersonMessage) -> Line:
     text = f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}{message.files}"
     return Line("user", text, {"message": message.id}, message.outside or bool(message.files))
 
@@ -371,7 +371,7 @@ def recipe(lines: Sequence[Line], reference_characters: int, memory: str = "") -
 
 
 def rebuilt(
-    made_of: Mapping[str, Any], message: Callable[[str], Said | None], words: Callable[[str, str], str | None]
+    made_of: Mapping[str, Any], message: Callable[[str], PersonMessage | None], words: Callable[[str, str], str | None]
 ) -> list[Line]:
     """Rebuilds the request of a recipe from what is stored now. What is gone is left out."""
     lines = [Line("system", made_of["system"] + made_of.get("memory", "") + made_of.get("after", ""))]

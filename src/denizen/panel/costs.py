@@ -11,8 +11,6 @@ from decimal import Decimal
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, update
-
 from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, ServerLimit
 from denizen.cycles.ledger import Charge
@@ -24,22 +22,13 @@ from denizen.panel import panels
 from denizen.panel.context import Line
 from denizen.panel.panels import Panel
 from denizen.shapes.vocabulary import BudgetScope
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, update_where
 from denizen.storage.schema import replies
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-_reserve = statement(
-    update(replies)
-    .where(
-        replies.c.round_id == bindparam("round"),
-        replies.c.voice == bindparam("of"),
-        replies.c.part == bindparam("which"),
-        replies.c.epoch == bindparam("at_epoch"),
-    )
-    .values(reserved_tokens=bindparam("tokens"), reserved_micros=bindparam("micros"))
-)
+_reserve = update_where(replies, "round_id, voice, part, epoch", set_="reserved_tokens, reserved_micros")
 
 
 def allowance(panel: Panel, server: ServerLimit | None) -> Allowance:
@@ -53,7 +42,15 @@ def reserve(
     """Reserves the most that a call may use until its reply ends; returns why there is no room, if so."""
     refused = budgets.no_room(tx, panel_id, under, need)
     if refused is None:
-        tx.run(_reserve, round=key[0], of=key[1], which=key[2], at_epoch=epoch, tokens=need.tokens, micros=need.micros)
+        tx.run(
+            _reserve,
+            round_id=key[0],
+            voice=key[1],
+            part=key[2],
+            epoch=epoch,
+            reserved_tokens=need.tokens,
+            reserved_micros=need.micros,
+        )
     return refused
 
 

@@ -16,8 +16,8 @@ from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
 from denizen.panel.asking import AdvisorRequest, PanelDeps, TooLate, ask, in_time, settings_for
-from denizen.panel.background import Ask, Background, Turned, VoiceBackground
-from denizen.panel.context import Line, Persona, Said, Turn
+from denizen.panel.background import Ask, Background, PendingTurn, VoiceBackground
+from denizen.panel.context import Line, Persona, PersonMessage, Turn
 from denizen.panel.costs import CostEstimate, PanelPayer
 from denizen.panel.panels import Panel
 from denizen.panel.phases import stage_at
@@ -29,28 +29,28 @@ from denizen.storage.database import Tx
 SUGGESTING_TOKENS = 6_000
 
 
-async def suggest(kit: PanelDeps, panel_id: SpaceId, topic: str, count: int) -> list[Suggestion]:
+async def suggest(deps: PanelDeps, panel_id: SpaceId, topic: str, count: int) -> list[Suggestion]:
     """Asks a model to suggest advisors for the topic. They are not in the panel until someone adds them."""
-    panel, there = await kit.db.read(_panel, panel_id)
+    panel, there = await deps.db.read(_panel, panel_id)
     names = [each.name for each in there]
     lines = suggesting.lines(topic, names, count)
     settings = panel.settings
-    name, model = await kit.model_for(panel.organization_id, kit.utility_model_of(settings))
+    name, model = await deps.model_for(panel.organization_id, deps.utility_model_of(settings))
     sent = settings_for(model, SUGGESTING_TOKENS, reasoning=False, tool=suggesting.TOOL)
-    purse = Purse(kit.purse_deps, PanelPayer(panel))
+    purse = Purse(deps.purse_deps, PanelPayer(panel))
     kept = await purse.reserve((name, model), Usage(costs.tokens_of(lines), most_output(sent)))
     if isinstance(kept, NoRoom):
         raise BudgetSpent(kept.text)
     asked = AdvisorRequest(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
     try:
-        response = await in_time(kit.clock, patience(model, settings.total_seconds), ask(kit.clock, asked, asking))
+        response = await in_time(deps.clock, patience(model, settings.total_seconds), ask(deps.clock, asked, asking))
     except TooLate as error:
         raise ModelUnreachable("The model took too long to suggest advisors. Try again.") from error
     finally:
         # Also if it failed, or nobody waits for it any more.
-        charges = [kit.charge(each, name) for each in asking.responses]
-        paying = kit.db.write(pay, purse.payer, charges, kept.reserved)
+        charges = [deps.charge(each, name) for each in asking.responses]
+        paying = deps.db.write(pay, purse.payer, charges, kept.reserved)
         await asyncio.shield(asyncio.ensure_future(paying))
     return suggesting.read(response, names, count)
 
@@ -75,13 +75,13 @@ def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
     return panels.get(tx, panel_id), advisors.list_of(tx, panel_id)
 
 
-async def foretell(kit: PanelDeps, panel_id: SpaceId, text: str) -> list[CostEstimate]:
+async def foretell(deps: PanelDeps, panel_id: SpaceId, text: str) -> list[CostEstimate]:
     """Estimates what the message would cost, by advisor."""
-    panel, asked = await kit.db.read(_requests, panel_id, text, kit.background)
+    panel, asked = await deps.db.read(_requests, panel_id, text, deps.background)
     told: list[CostEstimate] = []
     for voice, called, wanted, limit, lines in asked:
-        name, model = await kit.model_for(panel.organization_id, wanted)
-        told.append(costs.foretold(voice, called, lines, limit, model, kit.prices, name))
+        name, model = await deps.model_for(panel.organization_id, wanted)
+        told.append(costs.foretold(voice, called, lines, limit, model, deps.prices, name))
     return told
 
 
@@ -91,7 +91,7 @@ def _requests(
     panel = panels.get(tx, panel_id)
     settings, turn = panel.settings, panel.turns + 1
     meant = advisors.addressed(advisors.list_of(tx, panel_id), render(text).mentions)
-    present = Turn(Said("", text, tx.now))
+    present = Turn(PersonMessage("", text, tx.now))
     voices: list[tuple[str, str, int, Persona]] = []
     for each in meant:
         phases = settings.phases if each.settings.phases is None else each.settings.phases
@@ -134,4 +134,4 @@ def _told(
         return VoiceBackground()
     turn = panel.turns + 1
     before = history.last_kept(tx, panel.id, voice, turn)
-    return background.tell(tx, Ask(Turned(panel.id, turn, None, text), voice, handle, had, before), None)
+    return background.tell(tx, Ask(PendingTurn(panel.id, turn, None, text), voice, handle, had, before), None)

@@ -11,8 +11,8 @@ from sqlalchemy import bindparam, func, select
 from denizen.files.attaching import attachments_from
 from denizen.ids import SpaceId
 from denizen.panel.attached import attached_files
-from denizen.panel.context import Exchange, Said, Turn, Words
-from denizen.storage.database import Tx, statement
+from denizen.panel.context import Exchange, PersonMessage, Turn, Words
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import advisors, messages, replies, rounds
 
 PAGE: Final = 40
@@ -87,8 +87,7 @@ def turns_had(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> int:
 
 def last_kept(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> dict[str, Any]:
     """Returns what the background stored with the advisor's last answered turn before that one; empty if nothing."""
-    row = tx.one(_last_kept, space_id=panel_id, voice=voice, turn=turn)
-    return {} if row is None or row[0] is None else json.loads(row[0]).get("background", {})
+    return json.loads(value(tx, _last_kept, space_id=panel_id, voice=voice, turn=turn) or "{}").get("background", {})
 
 
 def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters: int) -> list[Turn]:
@@ -116,12 +115,12 @@ def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = 
     words: dict[str, dict[str, Words]] = {}
     for round_id, voice, name, text, outside in tx.all(_said, **where):
         words.setdefault(round_id, {})[voice] = Words(name, text or "", bool(outside))
-    messages_of: dict[int, Said | None] = {}
+    messages_of: dict[int, PersonMessage | None] = {}
     exchanges: dict[int, list[Exchange]] = {}
     for number, step, round_id, message_id, text, at, deleted_at, seq, outside, files in tx.all(_asked, **where):
         there = deleted_at is None and message_id is not None
         with_files = attached_files(tx, attachments_from(files))
-        said = Said(str(message_id), text, at, seq, bool(outside), with_files.text, with_files.pictures)
+        said = PersonMessage(str(message_id), text, at, seq, bool(outside), with_files.text, with_files.pictures)
         messages_of[number] = said if there else None
         spoken = exchanges.setdefault(number, [])
         if step < before_step:

@@ -51,9 +51,9 @@ UNUSABLE: Final = "Your last answer could not be used. Answer with {tool}, and w
 class _Voice:
     """One reply in progress: publishes its text, and keeps its usage until it is recorded."""
 
-    def __init__(self, kit: PanelDeps, claim: Claim) -> None:
-        self._panel_deps = kit
-        self.speaking = Speaking(kit.bus, claim)
+    def __init__(self, deps: PanelDeps, claim: Claim) -> None:
+        self._panel_deps = deps
+        self.speaking = Speaking(deps.bus, claim)
         # Nobody reads the text beside groups of positions.
         self.hear = _ignore if claim.part == "camps" else self.speaking.hear
         self.model = ""
@@ -92,7 +92,7 @@ class Moderator:
 
     def __init__(
         self,
-        kit: PanelDeps,
+        deps: PanelDeps,
         *,
         instance: str,
         lease_seconds: float,
@@ -100,14 +100,14 @@ class Moderator:
         grace_seconds: float,
         most: int = MOST_AT_ONCE,
     ) -> None:
-        self._panel_deps = kit
-        self._db, self._clock = kit.db, kit.clock
+        self._panel_deps = deps
+        self._db, self._clock = deps.db, deps.clock
         self._instance = instance
         self._lease_seconds = lease_seconds
         self._most = most
         self._tasks: LeasedTasks[Key, _Voice] = LeasedTasks(
             "panels",
-            kit.clock,
+            deps.clock,
             renew=self._renew,
             sweep=self._look,
             lease_seconds=lease_seconds,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
+from denizen.access import space_changes
+from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.bus.streams import PanelChanged, space_topic
 from denizen.errors import NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
@@ -16,7 +18,7 @@ from denizen.panel import reflection_cursor
 from denizen.panel.settings import PanelSettings, checked
 from denizen.spaces import directory
 from denizen.spaces.directory import Space
-from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.database import Tx, insert_ignore, select_where, statement, storable, update_where
 from denizen.storage.schema import memberships, panels, spaces
 
 
@@ -42,7 +44,7 @@ class Panel:
         return self.space.organization_id
 
 
-_found = insert_ignore(panels, ("space_id", "organization_id", "settings", "turns", "created_at"))
+_found = insert_ignore(panels, "space_id, organization_id, settings, turns, created_at")
 _row = (*directory.SPACE_COLUMNS, panels.c.settings, panels.c.turns)
 _get = statement(
     select(*_row)
@@ -59,31 +61,15 @@ _of_member = statement(
     .where(memberships.c.entity_id == bindparam("entity_id"), spaces.c.kind == "panel")
     .order_by(spaces.c.id)
 )
-_set = statement(update(panels).where(panels.c.space_id == bindparam("space")).values(settings=bindparam("new")))
-_hold = statement(select(panels.c.turns).where(panels.c.space_id == bindparam("space_id")).with_for_update())
+_set = update_where(panels, "space_id", set_="settings")
+_hold = select_where(panels, "turns", "space_id", for_update=True)
 
 
-def create(
-    tx: Tx,
-    organization_id: OrganizationId,
-    name: str,
-    *,
-    private: bool = False,
-    settings: Mapping[str, Any] | None = None,
-    members: Iterable[EntityId] = (),
-    owner: EntityId | None = None,
-    id: SpaceId | None = None,
-) -> Panel:
-    """Creates a panel without advisors, with these members."""
-    space = directory.create_space(tx, organization_id, name=name, kind="panel", private=private, floor="all", id=id)
-    given = checked(PanelSettings, settings or {}, "a panel")
-    _keep(tx, space, given)
+def found(tx: Tx, space: Space, settings: Mapping[str, Any]) -> bool:
+    """Makes the space a panel with these settings; False if it is one already."""
+    founded = _keep(tx, space, checked(PanelSettings, settings, "a panel"))
     reflection_cursor.keep_reflecting(tx, space.id)
-    if owner is not None:
-        directory.join(tx, space.id, owner, role="owner")
-    for each in members:
-        directory.join(tx, space.id, each)
-    return Panel(space, given, 0)
+    return founded
 
 
 def get(tx: Tx, panel_id: SpaceId) -> Panel:
@@ -93,12 +79,13 @@ def get(tx: Tx, panel_id: SpaceId) -> Panel:
     return _as_panel(row)
 
 
-def require(tx: Tx, panel_id: SpaceId, entity_id: EntityId) -> Panel:
-    """Returns the panel if this entity is a member: all access to a panel goes through here."""
+def find(tx: Tx, by: Requester, panel_id: str) -> Panel:
+    """The panel, if the requester is in it; this process finds every panel. All access to a panel goes through here."""
+    wanted = SpaceId(storable(panel_id))
     # Those who are not members are not told that it exists.
-    if not directory.is_member(tx, panel_id, entity_id):
+    if by != THIS_PROCESS and not directory.is_member(tx, wanted, by.entity_id):
         raise NotFound("panel", panel_id)
-    return get(tx, panel_id)
+    return get(tx, wanted)
 
 
 def panels_of(tx: Tx, entity_id: EntityId) -> list[Panel]:
@@ -115,14 +102,23 @@ def hold(tx: Tx, panel_id: SpaceId) -> Panel:
     return get(tx, panel_id)
 
 
-def edit(tx: Tx, panel_id: SpaceId, changes: Mapping[str, Any]) -> Panel:
-    """Changes these settings of the panel. Replies in progress keep the old ones."""
-    panel = hold(tx, panel_id)
-    settings = checked(PanelSettings, {**panel.settings.model_dump(), **changes}, "a panel")
-    tx.run(_set, space=panel_id, new=_stored(settings))
-    reflection_cursor.keep_reflecting(tx, panel_id)
-    announce(tx, panel_id)
-    return Panel(panel.space, settings, panel.turns)
+def hold_for(tx: Tx, by: Requester, panel_id: str) -> Panel:
+    """The same for a change that somebody asks for: people in the panel may change it, and what was asked in it."""
+    by.require("member")
+    return hold(tx, find(tx, by, panel_id).id)
+
+
+def edit(tx: Tx, by: Requester, panel_id: str, changes: Mapping[str, Any], *, name: str | None = None) -> Panel:
+    """Changes these settings of the panel, and its name. Replies in progress keep the old settings."""
+    panel = hold_for(tx, by, panel_id)
+    if name is not None:
+        space_changes.change(tx, by, panel.id, name=name)
+    if changes:
+        settings = checked(PanelSettings, {**panel.settings.model_dump(), **changes}, "a panel")
+        tx.run(_set, space_id=panel.id, settings=_stored(settings))
+        reflection_cursor.keep_reflecting(tx, panel.id)
+        announce(tx, panel.id)
+    return get(tx, panel.id)
 
 
 def announce(tx: Tx, panel_id: SpaceId) -> None:
@@ -130,8 +126,8 @@ def announce(tx: Tx, panel_id: SpaceId) -> None:
     tx.announce(space_topic(panel_id), PanelChanged(panel_id).to_payload())
 
 
-def _keep(tx: Tx, space: Space, settings: PanelSettings) -> None:
-    tx.run(
+def _keep(tx: Tx, space: Space, settings: PanelSettings) -> bool:
+    kept = tx.run(
         _found,
         space_id=space.id,
         organization_id=space.organization_id,
@@ -139,6 +135,7 @@ def _keep(tx: Tx, space: Space, settings: PanelSettings) -> None:
         turns=0,
         created_at=tx.now,
     )
+    return bool(kept)
 
 
 def _stored(settings: PanelSettings) -> str:

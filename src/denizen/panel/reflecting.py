@@ -33,10 +33,10 @@ from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import VOICES, Run
 from denizen.reflection.thinking import (
-    Felt,
     MetapromptTrial,
     NamedModel,
     Pending,
+    PersonSentiment,
     Reflector,
     Turn,
     last_felt,
@@ -45,7 +45,7 @@ from denizen.reflection.thinking import (
     think_over_all,
 )
 from denizen.spaces import posting
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, equal, statement
 from denizen.storage.schema import entities, messages, replies
 from denizen.storage.schema import rounds as rounds_table
 
@@ -59,12 +59,7 @@ _ERROR_CHARACTERS: Final = 200
 _asked = statement(
     select(rounds_table.c.message_id, rounds_table.c.asked_by, replies.c.voice, replies.c.state, replies.c.error_code)
     .select_from(rounds_table.join(replies, replies.c.round_id == rounds_table.c.id))
-    .where(
-        rounds_table.c.space_id == bindparam("space_id"),
-        rounds_table.c.turn == bindparam("turn"),
-        rounds_table.c.step == 0,
-        replies.c.part == "reply",
-    )
+    .where(*equal(rounds_table, "space_id, turn"), rounds_table.c.step == 0, replies.c.part == "reply")
     .order_by(replies.c.position, replies.c.voice)
 )
 
@@ -200,18 +195,18 @@ def _recent(exchanges: Sequence[_Exchange], voice: Voice) -> str:
     return "\n".join(lines)
 
 
-class Reflecting:
+class PanelReflection:
     """Reflects on the turns of panels in this process."""
 
     def __init__(
         self,
-        kit: PanelDeps,
+        deps: PanelDeps,
         configuration: Callable[[], Configuration],
         classifier: Classifier | None = None,
         *,
         claimant: Claimant,
     ) -> None:
-        self._panel_deps, self._db, self._claimant = kit, kit.db, claimant
+        self._panel_deps, self._db, self._claimant = deps, deps.db, claimant
         self._configuration, self._classifier = configuration, classifier
 
     async def reflect_on_next(self, panel_id: SpaceId) -> bool:
@@ -262,7 +257,7 @@ class Reflecting:
         )
 
 
-def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, Turn, Felt, int]:
+def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, Turn, PersonSentiment, int]:
     panel = panels.get(tx, panel_id)
     voice = advisor_stances.voice(tx, panel, voice_id)
     turn = Turn(
@@ -271,7 +266,7 @@ def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, 
         errors=_errors(_tried(tx, panel_id, panel.turns).get(voice_id, [])),
     )
     last = next(iter(tx.all(_asked, space_id=panel_id, turn=panel.turns)), None)
-    felt = Felt() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last[1]))
+    felt = PersonSentiment() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last[1]))
     return panel, voice, turn, felt, PANEL_CURSOR.redactions_so_far(tx, panel_id)
 
 
@@ -297,6 +292,6 @@ async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
     return (await reflector.model_for(settings.sentiment.model or settings.model))[0]
 
 
-def panel_purse(kit: PanelDeps, panel: Panel) -> Purse:
+def panel_purse(deps: PanelDeps, panel: Panel) -> Purse:
     """Pays for the reflection of a panel."""
-    return Purse(kit.purse_deps, PanelPayer(panel))
+    return Purse(deps.purse_deps, PanelPayer(panel))

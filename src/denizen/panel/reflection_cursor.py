@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from denizen.ids import SpaceId
 from denizen.panel.settings import AdvisorSettings, PanelSettings
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant
-from denizen.storage.database import Tx, statement, values
+from denizen.storage.database import Tx, select_where, statement, values
 from denizen.storage.schema import advisors, panel_reflecting, panels
 
-_panel = statement(select(panels.c.settings, panels.c.turns).where(panels.c.space_id == bindparam("space_id")))
-_advisors = statement(
-    select(advisors.c.settings).where(advisors.c.space_id == bindparam("space_id"), advisors.c.removed_at.is_(None))
-)
+_panel = select_where(panels, "settings, turns", "space_id")
+_advisors = select_where(advisors, "settings", "space_id", advisors.c.removed_at.is_(None))
 
 
 def keep_reflecting(tx: Tx, panel_id: SpaceId) -> None:
@@ -21,11 +19,12 @@ def keep_reflecting(tx: Tx, panel_id: SpaceId) -> None:
     row = tx.one(_panel, space_id=panel_id)
     if row is None:
         return
-    wanted = PanelSettings.model_validate_json(row[0]).reflection.is_on
+    panel_settings, turns = row
+    wanted = PanelSettings.model_validate_json(panel_settings).reflection.is_on
     for (settings,) in () if wanted else tx.all(_advisors, space_id=panel_id):
         own = AdvisorSettings.model_validate_json(settings).reflection
         wanted = wanted or (own is not None and own.is_on)
-    PANEL_CURSOR.set_reflecting(tx, panel_id, wanted, row[1])
+    PANEL_CURSOR.set_reflecting(tx, panel_id, wanted, turns)
 
 
 _behind = statement(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy import bindparam, func, select, update
 
+from denizen.access.requesters import Requester
 from denizen.bus.streams import PANEL, ReplyChanged, RoundChanged, space_topic
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId, new_id
@@ -28,7 +29,7 @@ from denizen.shapes.vocabulary import ReplyState as State
 from denizen.shapes.vocabulary import RoundKind as Kind
 from denizen.spaces import directory
 from denizen.spaces.posting import Posted
-from denizen.storage.database import Tx, insert_into, statement, storable, value
+from denizen.storage.database import Tx, columns, insert_into, select_where, statement, storable, update_where, value
 from denizen.storage.schema import panels as panels_table
 from denizen.storage.schema import replies, rounds
 
@@ -128,80 +129,34 @@ class Round:
         return next((each for each in self.replies if (each.part, each.voice) == (part, voice)), None)
 
 
-_round = (
-    rounds.c.id,
-    rounds.c.space_id,
-    rounds.c.turn,
-    rounds.c.step,
-    rounds.c.kind,
-    rounds.c.message_id,
-    rounds.c.asked_by,
-    rounds.c.question,
-    rounds.c.state,
-    rounds.c.crosstalk,
-    rounds.c.synthesis,
-    rounds.c.created_at,
-    rounds.c.completed_at,
+_round = columns(
+    rounds,
+    "id, space_id, turn, step, kind, message_id, asked_by, question, state, crosstalk, "
+    "synthesis, created_at, completed_at",
 )
-_reply = (
-    replies.c.round_id,
-    replies.c.voice,
-    replies.c.part,
-    replies.c.name,
-    replies.c.state,
-    replies.c.epoch,
-    replies.c.attempts,
-    replies.c.text,
-    replies.c.thinking,
-    replies.c.result,
-    replies.c.error_code,
-    replies.c.error,
-    replies.c.recipe,
-    replies.c.model,
-    replies.c.input_tokens,
-    replies.c.output_tokens,
-    replies.c.cost_micros,
-    replies.c.started_at,
-    replies.c.ended_at,
-    replies.c.outside,
+_reply = columns(
+    replies,
+    "round_id, voice, part, name, state, epoch, attempts, text, thinking, result, error_code, "
+    "error, recipe, model, input_tokens, output_tokens, cost_micros, started_at, ended_at, "
+    "outside",
 )
-_get = statement(select(*_round).where(rounds.c.id == bindparam("id")))
-_begun_by = statement(
-    select(*_round).where(rounds.c.message_id == bindparam("message_id"), rounds.c.step == 0, rounds.c.kind == "ask")
-)
-_of_turn = statement(
-    select(*_round)
-    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn == bindparam("turn"))
-    .order_by(rounds.c.step)
-)
-_before = statement(
-    select(*_round)
-    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn < bindparam("before"))
-    .order_by(rounds.c.turn.desc(), rounds.c.step.desc())
-    .limit(bindparam("limit"))
+_get = select_where(rounds, _round, "id")
+_begun_by = select_where(rounds, _round, "message_id", rounds.c.step == 0, rounds.c.kind == "ask")
+_of_turn = select_where(rounds, _round, "space_id, turn", order_by="step")
+_before = select_where(
+    rounds, _round, "space_id", rounds.c.turn < bindparam("before"), order_by="turn desc, step desc", limit="limit"
 )
 _under_way = statement(
     select(*_round)
     .where(rounds.c.id.in_(select(replies.c.round_id).where(UNFINISHED, replies.c.space_id == bindparam("space_id"))))
     .order_by(rounds.c.turn, rounds.c.step)
 )
-_after = statement(
-    select(*_round)
-    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn > bindparam("turn"))
-    .order_by(rounds.c.turn, rounds.c.step)
-    .limit(MOST_CURRENT)
+_after = select_where(
+    rounds, _round, "space_id", rounds.c.turn > bindparam("turn"), order_by="turn, step", limit=MOST_CURRENT
 )
-_turns = statement(select(panels_table.c.turns).where(panels_table.c.space_id == bindparam("space_id")))
-_replies = statement(
-    select(*_reply).where(replies.c.round_id == bindparam("round_id")).order_by(replies.c.position, replies.c.voice)
-)
-_one_reply = statement(
-    select(*_reply).where(
-        replies.c.round_id == bindparam("round_id"),
-        replies.c.voice == bindparam("voice"),
-        replies.c.part == bindparam("part"),
-    )
-)
+_turns = select_where(panels_table, "turns", "space_id")
+_replies = select_where(replies, _reply, "round_id", order_by="position, voice")
+_one_reply = select_where(replies, _reply, "round_id, voice, part")
 _next_turn = statement(
     update(panels_table)
     .where(panels_table.c.space_id == bindparam("space"))
@@ -214,12 +169,9 @@ _last_step = statement(
     )
 )
 _add_round = insert_into(
-    rounds, "id", "space_id", "turn", "step", "kind", "message_id", "asked_by", "question", "crosstalk", "synthesis",
-    "created_at",
-)  # fmt: skip
-_add_reply = insert_into(
-    replies, "round_id", "voice", "part", "space_id", "organization_id", "position", "name", "created_at"
+    rounds, "id, space_id, turn, step, kind, message_id, asked_by, question, crosstalk, synthesis, created_at"
 )
+_add_reply = insert_into(replies, "round_id, voice, part, space_id, organization_id, position, name, created_at")
 _LAST: Final = 2**62
 _AFTER_REPLIES: Final = 1_000
 
@@ -235,18 +187,18 @@ def begin_turn(
 ) -> Round:
     """Asks everyone the message is for; if there are no advisors, the plain assistant."""
     panel = panels.hold(tx, panel_id)
-    numbered = tx.one(_next_turn, space=panel_id)
-    assert numbered is not None
+    turns = value(tx, _next_turn, space=panel_id)
+    assert turns is not None
     meant = advisors.addressed(advisors.list_of(tx, panel_id), mentions)
     voices = [(str(each.id), each.name) for each in meant] or [(ASSISTANT, "Assistant")]
     settings = panel.settings
     crosstalk = settings.crosstalk if len(voices) > 1 else 0
     synthesis = settings.synthesis == "always" and len(voices) > 1
-    return _begin(tx, panel, (numbered[0], 0), "ask", message_id, asked_by, voices, crosstalk, synthesis)
+    return _begin(tx, panel, (turns, 0), "ask", message_id, asked_by, voices, crosstalk, synthesis)
 
 
 def begin_crosstalk(
-    tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, times: int = 1, *, id: str | None = None
+    tx: Tx, by: Requester, panel_id: str, round_id: str, times: int = 1, *, id: str | None = None
 ) -> Round:
     """Asks the advisors who answered in this turn to answer each other, so many times. Only for the last turn, when it
     is over.
@@ -255,7 +207,8 @@ def begin_crosstalk(
     """
     if not 1 <= times <= MOST_CROSSTALK:
         raise InvalidInput(f"rounds: use 1 to {MOST_CROSSTALK} rounds of cross-talk.")
-    panel = panels.hold(tx, panel_id)
+    panel = panels.hold_for(tx, by, panel_id)
+    panel_id = panel.id
     if (begun := _find(tx, panel_id, id)) is not None:
         return begun
     before = get(tx, panel_id, round_id)
@@ -267,16 +220,17 @@ def begin_crosstalk(
         raise InvalidInput("Cross-talk needs two advisors who have answered.")
     place = before.turn, _next_step(tx, panel_id, before.turn)
     synthesis = panel.settings.synthesis == "always"
-    return _begin(tx, panel, place, "crosstalk", before.message_id, asked_by, voices, times - 1, synthesis, id=id)
+    return _begin(tx, panel, place, "crosstalk", before.message_id, by.entity_id, voices, times - 1, synthesis, id=id)
 
 
 def begin_vote(
-    tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, question: str = "", *, id: str | None = None
+    tx: Tx, by: Requester, panel_id: str, round_id: str, question: str = "", *, id: str | None = None
 ) -> Round:
     """Asks the advisors for their positions, confidence and reasons. Repeating the call with the same `id` has no
     further effect.
     """
-    panel = panels.hold(tx, panel_id)
+    panel = panels.hold_for(tx, by, panel_id)
+    panel_id = panel.id
     if (begun := _find(tx, panel_id, id)) is not None:
         return begun
     before = get(tx, panel_id, round_id)
@@ -288,12 +242,13 @@ def begin_vote(
         raise InvalidInput("A vote is possible only after everyone has answered.")
     asked = storable(question.strip())[:QUESTION_CHARACTERS] or None
     place = before.turn, _next_step(tx, panel_id, before.turn)
-    return _begin(tx, panel, place, "vote", before.message_id, asked_by, voices, 0, False, asked, id=id)
+    return _begin(tx, panel, place, "vote", before.message_id, by.entity_id, voices, 0, False, asked, id=id)
 
 
-def want_synthesis(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
+def want_synthesis(tx: Tx, by: Requester, panel_id: str, round_id: str) -> Round:
     """Asks for a synthesis of the turn up to this round; replaces an earlier one."""
-    panel = panels.hold(tx, panel_id)
+    panel = panels.hold_for(tx, by, panel_id)
+    panel_id = panel.id
     wanted = get(tx, panel_id, round_id)
     if wanted.kind == "vote" or not any(each.state == "done" for each in wanted.spoken):
         raise InvalidInput("There is nothing to synthesize: nobody has answered in this round.")
@@ -357,8 +312,8 @@ def _add(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part, position: 
 
 
 def _next_step(tx: Tx, panel_id: SpaceId, turn: int) -> int:
-    row = tx.one(_last_step, space_id=panel_id, turn=turn)
-    return (row[0] if row is not None and row[0] is not None else -1) + 1
+    last = value(tx, _last_step, space_id=panel_id, turn=turn)
+    return 0 if last is None else last + 1
 
 
 def _who_spoke(turn: Sequence[Round]) -> list[tuple[str, str]]:
@@ -372,15 +327,16 @@ def _who_spoke(turn: Sequence[Round]) -> list[tuple[str, str]]:
 
 def get(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
     """A round of this panel."""
-    row = tx.one(_get, id=round_id)
-    if row is None or row[1] != panel_id:
+    found = _find(tx, panel_id, round_id)
+    if found is None:
         raise NotFound("round", round_id)
-    return _as_round(tx, row)
+    return found
 
 
 def _find(tx: Tx, panel_id: SpaceId, round_id: str | None) -> Round | None:
     row = None if round_id is None else tx.one(_get, id=round_id)
-    return None if row is None or row[1] != panel_id else _as_round(tx, row)
+    found = None if row is None else _as_round(tx, row)
+    return None if found is None or found.panel_id != panel_id else found
 
 
 def begun_by(tx: Tx, message_id: MessageId) -> Round | None:
@@ -438,14 +394,17 @@ def reply_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | 
 
 
 def _as_round(tx: Tx, row: tuple[Any, ...]) -> Round:
-    said = tuple(_as_reply(each) for each in tx.all(_replies, round_id=row[0]))
-    return Round(*row[:10], wants_synthesis=bool(row[10]), created_at=row[11], completed_at=row[12], replies=said)
+    *columns, wants_synthesis, created_at, completed_at = row
+    found = Round(*columns, wants_synthesis=bool(wants_synthesis), created_at=created_at, completed_at=completed_at)
+    return replace(found, replies=tuple(_as_reply(each) for each in tx.all(_replies, round_id=found.id)))
 
 
 def _as_reply(row: tuple[Any, ...]) -> Reply:
-    result, recipe = (None if row[at] is None else json.loads(row[at]) for at in (9, 12))
-    fields: list[Any] = [*row[:9], result, *row[10:12], recipe, *row[13:19], bool(row[19])]
-    return Reply(*fields)
+    stored: dict[str, Any] = {column.name: each for column, each in zip(_reply, row, strict=True)}
+    for name in ("result", "recipe"):
+        stored[name] = None if stored[name] is None else json.loads(stored[name])
+    stored["outside"] = bool(stored["outside"])
+    return Reply(**stored)
 
 
 # Cancelling and retrying
@@ -489,17 +448,13 @@ _retry_one = statement(
 _again = statement(update(replies).where(*_this_one, replies.c.state.in_(OVER)).values(_begin_anew))
 _anew = statement(update(replies).where(*_this_one).values(_begin_anew))
 _void = statement(update(replies).where(*_this_one).values({**_begin_anew, "state": "cancelled"}))
-_reopen = statement(update(rounds).where(rounds.c.id == bindparam("round")).values(state="open", completed_at=None))
-_complete = statement(
-    update(rounds)
-    .where(rounds.c.id == bindparam("round"), rounds.c.state == "open")
-    .values(state="complete", completed_at=bindparam("now"))
-)
+_reopen = update_where(rounds, "id", state="open", completed_at=None)
+_complete = update_where(rounds, "id", rounds.c.state == "open", set_="completed_at", state="complete")
 
 
-def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
+def cancel(tx: Tx, by: Requester, panel_id: str, round_id: str, voice: str | None = None) -> Round:
     """Cancels the reply of the voice, or without one all unfinished replies of this round. Finished ones stay."""
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     meant = _meant(get(tx, panel_id, round_id), voice)
     for each in meant:
         if tx.run(_cancel_one, round=round_id, of=each.voice, which=each.part, now=tx.now):
@@ -508,12 +463,12 @@ def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -
     return get(tx, panel_id, round_id)
 
 
-def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
+def retry(tx: Tx, by: Requester, panel_id: str, round_id: str, voice: str | None = None) -> Round:
     """Asks the voice, or without one all that failed or were cancelled, again in this round.
 
     A named voice that has answered answers anew: its earlier reply is deleted.
     """
-    panels.hold(tx, panel_id)
+    panel_id = panels.hold_for(tx, by, panel_id).id
     wanted = get(tx, panel_id, round_id)
     # Positions are grouped again by themselves when everyone has voted.
     meant = [each for each in _meant(wanted, voice) if each.part != "camps"]
@@ -530,7 +485,7 @@ def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) ->
             # It was about the voice's earlier reply.
             tx.run(_void, round=round_id, of=check.voice, which="check")
             tell_all(tx, panel_id, round_id, check.voice, "check")
-        tx.run(_reopen, round=round_id)
+        tx.run(_reopen, id=round_id)
         tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
     for each in changed:
         tell_all(tx, panel_id, round_id, each.voice, each.part)
@@ -549,7 +504,7 @@ def _meant(wanted: Round, voice: str | None) -> list[Reply]:
 def advance(tx: Tx, panel_id: SpaceId, round_id: str, *, follow: bool = True) -> None:
     """Completes the round if everyone has answered, and begins what follows it."""
     now = get(tx, panel_id, round_id)
-    if not now.all_completed or tx.run(_complete, round=round_id, now=tx.now) == 0:
+    if not now.all_completed or tx.run(_complete, id=round_id, completed_at=tx.now) == 0:
         return
     tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
     tx.announce(PANEL, {"space": panel_id})

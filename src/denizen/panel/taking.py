@@ -20,16 +20,17 @@ from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
 from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
+from denizen.inbox.delivery import INTERRUPTED_AT_MOST
 from denizen.panel import advisors, assertions, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
 from denizen.panel.attached import attached_files
-from denizen.panel.background import Ask, Background, Brought, Turned, VoiceBackground
+from denizen.panel.background import Ask, Background, Brought, PendingTurn, VoiceBackground
 from denizen.panel.context import (
     Line,
     Omission,
     OtherReply,
     Persona,
-    Said,
+    PersonMessage,
     Turn,
     assistant_prompt,
     context,
@@ -44,7 +45,7 @@ from denizen.panel.panels import Panel
 from denizen.panel.phases import Stage, stage_at
 from denizen.panel.rounds import ASSISTANT, CAMPS, QUESTION_GONE, SYNTHESIS, UNFINISHED, Part, Round
 from denizen.spaces import posting
-from denizen.storage.database import Tx, statement, storable, value
+from denizen.storage.database import Tx, columns, select_where, statement, storable, value
 from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
 
@@ -56,9 +57,7 @@ Key = tuple[str, str, str]
 
 AT_A_LOOK: Final = 200
 """How many open replies are read to find those that may be taken."""
-MOST_ATTEMPTS: Final = 5
-"""How often a reply may be taken before it fails: the process may have died of it each time."""
-DIED_OF_IT: Final = "It was begun several times, and the process ended each time before it was done."
+DIED_OF_IT: Final = f"It was begun {INTERRUPTED_AT_MOST} times, and the process ended each time before it was done."
 GONE: Final = "The message was deleted before it was answered."
 
 
@@ -117,15 +116,7 @@ _free = (
 )
 _IN_ORDER: Final = (replies.c.created_at, replies.c.round_id, replies.c.position)
 _due = statement(
-    select(
-        replies.c.round_id,
-        replies.c.voice,
-        replies.c.part,
-        replies.c.epoch,
-        replies.c.space_id,
-        replies.c.organization_id,
-        replies.c.attempts,
-    )
+    select(*columns(replies, "round_id, voice, part, epoch, space_id, organization_id, attempts"))
     .select_from(replies.join(rounds_table, rounds_table.c.id == replies.c.round_id))
     .where(*_free)
     .order_by(*_IN_ORDER)
@@ -201,14 +192,12 @@ _count = statement(
         cost_micros=func.coalesce(replies.c.cost_micros + _cost, _cost, replies.c.cost_micros),
     )
 )
-_held_by = statement(
-    select(replies.c.round_id, replies.c.voice, replies.c.part).where(UNFINISHED, replies.c.holder == bindparam("by"))
-)
+_held_by = select_where(replies, "round_id, voice, part", "holder", UNFINISHED)
 
 
 def held_by(tx: Tx, holder: str) -> set[Key]:
     """Returns the replies that this holder works on."""
-    return {(row[0], row[1], row[2]) for row in tx.all(_held_by, by=holder)}
+    return {(round_id, voice, part) for round_id, voice, part in tx.all(_held_by, holder=holder)}
 
 
 _turns_due = statement(
@@ -224,11 +213,11 @@ _turns_due = statement(
 )
 
 
-def turns_due(tx: Tx) -> list[Turned]:
+def turns_due(tx: Tx) -> list[PendingTurn]:
     """Returns the turns of the replies that `take` would read; none if there is nothing to take."""
     found = (
-        Turned(row[0], row[1], row[2], "" if row[3] is None or row[4] is not None else row[3])
-        for row in tx.all(_turns_due, now=tx.now)
+        PendingTurn(space_id, turn, message_id, "" if text is None or deleted_at is not None else text)
+        for space_id, turn, message_id, text, deleted_at in tx.all(_turns_due, now=tx.now)
     )
     return list(dict.fromkeys(found))
 
@@ -293,12 +282,12 @@ def renew(tx: Tx, holder: str, seconds: float) -> dict[Key, int]:
 
 def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
     """Begins a new attempt under the same lease: voids the text of the last one and records its usage."""
-    row = tx.one(_begin_again, **_whose(claim))
-    if row is None:
+    epoch = value(tx, _begin_again, **_whose(claim))
+    if epoch is None:
         raise LeaseLost("Another process answers for this advisor now, or the reply was cancelled.")
     _enter(tx, claim, charges)
     rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
-    return replace(claim, epoch=row[0])
+    return replace(claim, epoch=epoch)
 
 
 def hand_back(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> None:
@@ -442,7 +431,7 @@ class _Reading:
 
     def is_hopeless(self, claim: Claim, attempts: int) -> tuple[str, str] | None:
         """Returns why this reply cannot succeed, if so: a code, and a sentence."""
-        if attempts >= MOST_ATTEMPTS:
+        if attempts >= INTERRUPTED_AT_MOST:
             return "interrupted", DIED_OF_IT
         if claim.part == "reply" and self._present(claim, 0).message is None:
             return QUESTION_GONE, GONE
@@ -476,21 +465,20 @@ class _Reading:
             persona, stage, told = self._persona(claim, asked, advisor)
             past, present = self._past_of(claim, asked), self._present(claim, asked.step)
             others = settings.show_others
+            task = ""
             if claim.part == "crosstalk":
-                lines = crosstalk.lines(persona, past, present, characters, reference, show_others=others)
+                task = crosstalk.TASK
             elif claim.part == "vote":
-                question = asked.question
-                lines = voting.lines(persona, past, present, question, characters, reference, show_others=others)
-                tool = voting.tool_for(question)
-            else:
-                lines = context(
-                    persona,
-                    past,
-                    present,
-                    characters=characters,
-                    reference_characters=reference,
-                    show_others=others,
-                )
+                task, tool = voting.task(asked.question), voting.tool_for(asked.question)
+            lines = context(
+                persona,
+                past,
+                present,
+                characters=characters,
+                reference_characters=reference,
+                show_others=others,
+                task=task,
+            )
             omitted = omissions(persona, past, lines, turns=asked.turn - 1, show_others=others)
         own = advisor.settings if advisor is not None and claim.part in rounds.SPOKEN else None
         model = (own.model if own is not None else None) or settings.model
@@ -527,7 +515,7 @@ class _Reading:
     def _told(self, claim: Claim, asked: Round, handle: str, had: int) -> VoiceBackground:
         if self._background is None:
             return VoiceBackground()
-        said = Turned(claim.panel_id, asked.turn, asked.message_id, _text_of(self._tx, asked.message_id))
+        said = PendingTurn(claim.panel_id, asked.turn, asked.message_id, _text_of(self._tx, asked.message_id))
         before = history.last_kept(self._tx, claim.panel_id, claim.voice, asked.turn)
         ask = Ask(said, claim.voice, handle, had, before)
         return self._background.tell(self._tx, ask, self._brought.get(claim.panel_id))
@@ -569,13 +557,15 @@ def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part 
     if reply.recipe is None:
         raise NotFound("context of the reply", voice)
 
-    def message(id: str) -> Said | None:
+    def message(id: str) -> PersonMessage | None:
         try:
             found = posting.get_message(tx, id)  # pyright: ignore[reportArgumentType]
         except NotFound:
             return None
         files = attached_files(tx, found.files).text
-        return None if found.deleted_at is not None else Said(found.id, found.text, found.created_at, files=files)
+        return (
+            None if found.deleted_at is not None else PersonMessage(found.id, found.text, found.created_at, files=files)
+        )
 
     def words(said_in: str, of: str) -> str | None:
         return value(tx, _words, round_id=said_in, voice=of)
@@ -587,13 +577,7 @@ def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part 
     return AdvisorContext(tuple(lines), digest(lines) == reply.recipe["digest"], reply, tuple(omitted))
 
 
-_words = statement(
-    select(replies.c.text).where(
-        replies.c.round_id == bindparam("round_id"),
-        replies.c.voice == bindparam("voice"),
-        replies.c.part.in_(("reply", "crosstalk")),
-    )
-)
+_words = select_where(replies, "text", "round_id, voice", replies.c.part.in_(("reply", "crosstalk")))
 
 
 @dataclass(frozen=True, slots=True)

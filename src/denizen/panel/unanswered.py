@@ -231,7 +231,8 @@ def being_answered(tx: Tx) -> set[SpaceId]:
 def _statuses(tx: Tx, rows: Iterable[tuple[Any, ...]]) -> list[PanelStatus]:
     failed: dict[SpaceId, list[tuple[Any, ...]]] = {}
     for row in rows:
-        failed.setdefault(row[0], []).append(row)
+        space_id, *_ = row
+        failed.setdefault(space_id, []).append(row)
     return [_status(tx, space_id, found) for space_id, found in failed.items()]
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from denizen.panel.context import Line, Persona, Turn, context, literal
+from denizen.panel.context import Line, literal
 from denizen.panel.tasks import fields_of, line
 
 if TYPE_CHECKING:
@@ -86,28 +86,10 @@ _TASK: Final = (
 _CHOOSE: Final = "Call the tool `vote` with one of these options, word for word, how sure you are, and why."
 
 
-def lines(
-    persona: Persona,
-    past: Sequence[Turn],
-    present: Turn,
-    question: str | None,
-    characters: int,
-    reference: int,
-    *,
-    show_others: bool = True,
-) -> list[Line]:
-    """Builds the request to vote, on the question or on the subject of the turn."""
+def task(question: str | None) -> str:
+    """What the advisors are asked: to vote on the question, or on the subject of the turn."""
     how = _CHOOSE if options_in(question) else _TASK
-    task = f"Vote now, on this: {question}\n{how}" if question else f"Vote now. {how}"
-    return context(
-        persona,
-        past,
-        present,
-        characters=characters,
-        reference_characters=reference,
-        show_others=show_others,
-        task=task,
-    )
+    return f"Vote now, on this: {question}\n{how}" if question else f"Vote now. {how}"
 
 
 def read(response: ModelResponse, asked: ToolDefinition | None = None) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from denizen.clock import Instant
 from denizen.errors import InvalidInput, NotFound
@@ -18,7 +18,7 @@ from denizen.plans.limits import checked_text
 from denizen.plans.schedule import Schedule, cron, describe, dump, load, next_run, once_after, once_at, say
 from denizen.plans.settings import HeartbeatSettings
 from denizen.shapes.vocabulary import PlanKind
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Params, Tx, columns, delete_where, insert_into, statement, update_where, value
 from denizen.storage.schema import plans
 
 PLANNED: Final = "planned"
@@ -80,18 +80,8 @@ class PlanDraft:
     when: When
 
 
-_COLUMNS: Final = (
-    plans.c.id,
-    plans.c.agent_id,
-    plans.c.kind,
-    plans.c.name,
-    plans.c.instruction,
-    plans.c.schedule,
-    plans.c.state,
-    plans.c.next_run,
-    plans.c.last_run,
-    plans.c.hop,
-    plans.c.outside,
+_COLUMNS: Final = columns(
+    plans, "id, agent_id, kind, name, instruction, schedule, state, next_run, last_run, hop, outside"
 )
 _mine = plans.c.agent_id == bindparam("agent_id")
 _of = statement(select(*_COLUMNS).where(_mine).order_by(plans.c.next_run, plans.c.id))
@@ -103,44 +93,18 @@ _next = statement(
 )
 _count = statement(select(func.count()).select_from(plans).where(_mine, plans.c.kind != "heartbeat"))
 _add = insert_into(
-    plans,
-    "id",
-    "agent_id",
-    "kind",
-    "name",
-    "instruction",
-    "schedule",
-    "state",
-    "next_run",
-    "reckoned_at",
-    "hop",
-    "outside",
-    "created_at",
+    plans, "id, agent_id, kind, name, instruction, schedule, state, next_run, reckoned_at, hop, outside, created_at"
 )
-_change = statement(
-    update(plans)
-    .where(plans.c.id == bindparam("plan"))
-    .values(
-        instruction=bindparam("what"),
-        schedule=bindparam("when"),
-        state=bindparam("new_state"),
-        next_run=bindparam("due"),
-        reckoned_at=bindparam("at"),
-        hop=bindparam("new_hop"),
-        outside=bindparam("from_outside"),
-    )
-)
-_remove = statement(delete(plans).where(plans.c.id == bindparam("plan")))
-_hold = statement(
-    update(plans).where(plans.c.agent_id == bindparam("agent"), plans.c.state == "waiting").values(state="held")
-)
+_change = update_where(plans, "id", set_="instruction, schedule, state, next_run, reckoned_at, hop, outside")
+_remove = delete_where(plans, "id")
+_hold = update_where(plans, "agent_id", plans.c.state == "waiting", state="held")
 _release = statement(
     update(plans)
     .where(plans.c.agent_id == bindparam("agent"), plans.c.state == "held")
     .values(state="waiting")
     .returning(plans.c.next_run)
 )
-_clear = statement(delete(plans).where(plans.c.agent_id == bindparam("agent")))
+_clear = delete_where(plans, "agent_id")
 
 
 def plan_of(row: tuple[Any, ...]) -> Plan:
@@ -195,8 +159,7 @@ def _plan(
 
 
 def _make_room(tx: Tx, agent_id: AgentId, more: int) -> None:
-    row = tx.one(_count, agent_id=agent_id)
-    count = (row[0] if row else 0) + more
+    count = (value(tx, _count, agent_id=agent_id) or 0) + more
     if more and count > MOST_PLANS:
         raise InvalidInput(
             f"That would be {count} plans and timers, but at most {MOST_PLANS} are allowed. Delete some first."
@@ -204,51 +167,30 @@ def _make_room(tx: Tx, agent_id: AgentId, more: int) -> None:
 
 
 def _insert(tx: Tx, plan: Plan) -> Plan:
-    tx.run(
-        _add,
-        id=plan.id,
-        agent_id=plan.agent_id,
-        kind=plan.kind,
-        name=plan.name,
-        instruction=plan.instruction,
-        schedule=dump(plan.schedule),
-        state=plan.state,
-        next_run=plan.next_run,
-        reckoned_at=tx.now,
-        hop=plan.hop,
-        outside=int(plan.outside),
-        created_at=tx.now,
-    )
+    tx.run(_add, agent_id=plan.agent_id, kind=plan.kind, name=plan.name, created_at=tx.now, **_as_row(tx, plan))
     tx.announce(PLANNED, {"at": plan.next_run})
     return plan
 
 
 def _replace(tx: Tx, old: Plan, new: Plan) -> Plan:
-    tx.run(
-        _change,
-        plan=old.id,
-        what=new.instruction,
-        when=dump(new.schedule),
-        new_state=new.state,
-        due=new.next_run,
-        at=tx.now,
-        new_hop=new.hop,
-        from_outside=int(new.outside),
-    )
+    replacing = replace(new, id=old.id, agent_id=old.agent_id, kind=old.kind, name=old.name, last_run=old.last_run)
+    tx.run(_change, **_as_row(tx, replacing))
     tx.announce(PLANNED, {"at": new.next_run})
-    return Plan(
-        old.id,
-        old.agent_id,
-        old.kind,
-        old.name,
-        new.instruction,
-        new.schedule,
-        new.state,
-        new.next_run,
-        old.last_run,
-        new.hop,
-        new.outside,
-    )
+    return replacing
+
+
+def _as_row(tx: Tx, plan: Plan) -> dict[str, Params]:
+    """The columns that a new plan of the same name replaces."""
+    return {
+        "id": plan.id,
+        "instruction": plan.instruction,
+        "schedule": dump(plan.schedule),
+        "state": plan.state,
+        "next_run": plan.next_run,
+        "reckoned_at": tx.now,
+        "hop": plan.hop,
+        "outside": int(plan.outside),
+    }
 
 
 def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
@@ -264,7 +206,7 @@ def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
             raise InvalidInput("The heartbeat is part of the agent's definition; only its owner can change it.")
         gone[plan.id] = plan
     for plan_id in gone:
-        tx.run(_remove, plan=plan_id)
+        tx.run(_remove, id=plan_id)
     return list(gone.values())
 
 
@@ -274,7 +216,7 @@ def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None
     old = next((plan for plan in plans_of(tx, agent_id) if plan.kind == "heartbeat"), None)
     if settings is None:
         if old is not None:
-            tx.run(_remove, plan=old.id)
+            tx.run(_remove, id=old.id)
         return
     home, suspended = told_changes.zone_of(tx, agent_id)
     schedule = settings.schedule(home)
@@ -289,7 +231,7 @@ def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None
 
 def hold(tx: Tx, agent_id: AgentId) -> None:
     """Put off everything of this agent until `release`."""
-    tx.run(_hold, agent=agent_id)
+    tx.run(_hold, agent_id=agent_id)
 
 
 def release(tx: Tx, agent_id: AgentId) -> None:
@@ -300,7 +242,7 @@ def release(tx: Tx, agent_id: AgentId) -> None:
 
 def clear(tx: Tx, agent_id: AgentId) -> None:
     """Remove all plans of the agent."""
-    tx.run(_clear, agent=agent_id)
+    tx.run(_clear, agent_id=agent_id)
 
 
 def prefetch_next_few(tx: Tx, agent_id: AgentId) -> None:

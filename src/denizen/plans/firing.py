@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -86,9 +87,9 @@ def fire_due(tx: Tx, *, limit: int = BATCH) -> int:
     """
     rows = tx.all(_due, now=tx.now, limit=limit)
     deliveries: list[Delivery] = []
-    for row in sorted(rows, key=lambda each: each[1]):  # two instances lock minds in the same order
-        told_changes.lock(tx, row[1])
-        deliveries += _fire(tx, *row)
+    for plan_id, agent_id, *rest in sorted(rows, key=itemgetter(1)):  # two instances lock minds in the same order
+        told_changes.lock(tx, agent_id)
+        deliveries += _fire(tx, plan_id, agent_id, *rest)
     delivery.deliver(tx, deliveries)
     return len(rows)
 
@@ -107,7 +108,8 @@ def _fire(tx: Tx, plan_id: str, agent_id: AgentId, stored: str, due: Instant) ->
     if row is None:
         return []
     fired = [_event(tx, plan_id, agent_id, due, row)]
-    return fired if problem is None else [*fired, _notice(tx, plan_id, agent_id, row[1], problem)]
+    _, name, *_ = row
+    return fired if problem is None else [*fired, _notice(tx, plan_id, agent_id, name, problem)]
 
 
 def _following(stored: str, after: Instant) -> tuple[Instant | None, str | None]:

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, delete, select, update
-
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line
 from denizen.plans import told_changes
 from denizen.plans.limits import checked_text
 from denizen.shapes.vocabulary import GoalStatus, Priority
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Params, Tx, delete_where, insert_into, select_where, update_where
 from denizen.storage.schema import goals
 
 MOST_GOALS: Final = 50
@@ -45,24 +43,10 @@ class GoalChange:
     priority: Priority | None = None
 
 
-_of = statement(
-    select(goals.c.number, goals.c.text, goals.c.status, goals.c.priority, goals.c.outside)
-    .where(goals.c.agent_id == bindparam("agent_id"))
-    .order_by(goals.c.number)
-)
-_add = insert_into(goals, "agent_id", "number", "text", "status", "priority", "outside", "created_at", "updated_at")
-_change = statement(
-    update(goals)
-    .where(goals.c.agent_id == bindparam("agent"), goals.c.number == bindparam("goal"))
-    .values(
-        text=bindparam("new_text"),
-        status=bindparam("new_status"),
-        priority=bindparam("new_priority"),
-        outside=bindparam("from_outside"),
-        updated_at=bindparam("at"),
-    )
-)
-_remove = statement(delete(goals).where(goals.c.agent_id == bindparam("agent"), goals.c.number == bindparam("goal")))
+_of = select_where(goals, "number, text, status, priority, outside", "agent_id", order_by="number")
+_add = insert_into(goals, "agent_id, number, text, status, priority, outside, created_at, updated_at")
+_change = update_where(goals, "agent_id, number", set_="text, status, priority, outside, updated_at")
+_remove = delete_where(goals, "agent_id, number")
 
 
 def goals_of(tx: Tx, agent_id: AgentId) -> list[Goal]:
@@ -108,30 +92,19 @@ def _made(there: dict[int, Goal], change: GoalChange, next_number: int, outside:
 
 
 def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
-    priority = _PRIORITIES.index(goal.priority)
-    if not is_new:
-        tx.run(
-            _change,
-            agent=agent_id,
-            goal=goal.number,
-            new_text=goal.text,
-            new_status=goal.status,
-            new_priority=priority,
-            from_outside=int(goal.outside),
-            at=tx.now,
-        )
-        return
-    tx.run(
-        _add,
-        agent_id=agent_id,
-        number=goal.number,
-        text=goal.text,
-        status=goal.status,
-        priority=priority,
-        outside=int(goal.outside),
-        created_at=tx.now,
-        updated_at=tx.now,
-    )
+    row: dict[str, Params] = {
+        "agent_id": agent_id,
+        "number": goal.number,
+        "text": goal.text,
+        "status": goal.status,
+        "priority": _PRIORITIES.index(goal.priority),
+        "outside": int(goal.outside),
+        "updated_at": tx.now,
+    }
+    if is_new:
+        tx.run(_add, **row, created_at=tx.now)
+    else:
+        tx.run(_change, **row)
 
 
 def remove_goals(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
@@ -142,7 +115,7 @@ def remove_goals(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
         if number not in there:
             raise NotFound("goal", str(number))
     for number in wanted:
-        tx.run(_remove, agent=agent_id, goal=number)
+        tx.run(_remove, agent_id=agent_id, number=number)
 
 
 def fact(goal: Goal) -> tuple[str, str]:

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, delete, select, update
-
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line
 from denizen.plans import origins, told_changes
 from denizen.plans.limits import checked_text
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, delete_where, insert_into, select_where, update_where
 from denizen.storage.schema import notes
 
 MOST_NOTES: Final = 200
@@ -31,18 +29,10 @@ class Note:
     """Whether the agent wrote it after reading text from outside."""
 
 
-_of = statement(
-    select(notes.c.key, notes.c.text, notes.c.outside)
-    .where(notes.c.agent_id == bindparam("agent_id"))
-    .order_by(notes.c.key)
-)
-_add = insert_into(notes, "agent_id", "key", "text", "outside", "created_at", "updated_at")
-_change = statement(
-    update(notes)
-    .where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("note"))
-    .values(text=bindparam("new_text"), outside=bindparam("from_outside"), updated_at=bindparam("at"))
-)
-_remove = statement(delete(notes).where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("note")))
+_of = select_where(notes, "key, text, outside", "agent_id", order_by="key")
+_add = insert_into(notes, "agent_id, key, text, outside, created_at, updated_at")
+_change = update_where(notes, "agent_id, key", set_="text, outside, updated_at")
+_remove = delete_where(notes, "agent_id, key")
 
 
 def notes_of(tx: Tx, agent_id: AgentId) -> list[Note]:
@@ -66,7 +56,7 @@ def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str], *, outside: b
     mark = int(outside)
     for note in wanted:
         if note.key in there:
-            tx.run(_change, agent=agent_id, note=note.key, new_text=note.text, from_outside=mark, at=tx.now)
+            tx.run(_change, agent_id=agent_id, key=note.key, text=note.text, outside=mark, updated_at=tx.now)
         else:
             row = {"agent_id": agent_id, "key": note.key, "text": note.text, "outside": mark}
             tx.run(_add, **row, created_at=tx.now, updated_at=tx.now)
@@ -86,7 +76,7 @@ def remove_notes(tx: Tx, agent_id: AgentId, keys: Iterable[str]) -> list[str]:
         if key not in there:
             raise NotFound("memory", key)
     for key in wanted:
-        tx.run(_remove, agent=agent_id, note=key)
+        tx.run(_remove, agent_id=agent_id, key=key)
     origins.set_origin(tx, agent_id, [f"note:{key}" for key in wanted])
     return wanted
 

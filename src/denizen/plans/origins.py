@@ -8,31 +8,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import bindparam, delete, select
-
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_ignore, statement, values
+from denizen.storage.database import Tx, delete_where, insert_ignore, select_where, values
 from denizen.storage.schema import fact_spaces
 
-_add = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
-_remove = statement(
-    delete(fact_spaces).where(fact_spaces.c.agent_id == bindparam("agent"), fact_spaces.c.fact == bindparam("of_fact"))
-)
-_of_agent = statement(
-    select(fact_spaces.c.fact, fact_spaces.c.space_id).where(fact_spaces.c.agent_id == bindparam("agent_id"))
-)
-_of_fact = statement(
-    select(fact_spaces.c.space_id).where(
-        fact_spaces.c.agent_id == bindparam("agent_id"), fact_spaces.c.fact == bindparam("fact")
-    )
-)
+_add = insert_ignore(fact_spaces, "agent_id, fact, space_id")
+_remove = delete_where(fact_spaces, "agent_id, fact")
+_of_agent = select_where(fact_spaces, "fact, space_id", "agent_id")
+_of_fact = select_where(fact_spaces, "space_id", "agent_id, fact")
 
 
 def set_origin(tx: Tx, agent_id: AgentId, facts: Iterable[str], space_ids: Iterable[str] = ()) -> None:
     """Set the spaces that these facts come from; none if a person has set them."""
     spaces = list(space_ids)
     for fact in facts:
-        tx.run(_remove, agent=agent_id, of_fact=fact)
+        tx.run(_remove, agent_id=agent_id, fact=fact)
         if spaces:
             tx.many(_add, [{"agent_id": agent_id, "fact": fact, "space_id": each} for each in spaces])
 

@@ -9,23 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from sqlalchemy import bindparam, select, update
-
 from denizen.errors import NotFound
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, update_where, value
 from denizen.storage.schema import agents, cycles, minds
 
-_status = statement(select(agents.c.status, agents.c.zone).where(agents.c.id == bindparam("agent_id")))
-_lock = statement(select(minds.c.told).where(minds.c.agent_id == bindparam("agent_id")).with_for_update())
-_count_news = statement(update(minds).where(minds.c.agent_id == bindparam("agent")).values(news=minds.c.news + 1))
-_tell = statement(update(minds).where(minds.c.agent_id == bindparam("agent")).values(told=bindparam("facts")))
-_open = statement(
-    select(cycles.c.id, cycles.c.told).where(
-        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None), cycles.c.told.is_not(None)
-    )
-)
-_tell_open = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(told=bindparam("facts")))
+_status = select_where(agents, "status, zone", "id")
+_lock = select_where(minds, "told", "agent_id", for_update=True)
+_count_news = update_where(minds, "agent_id", news=minds.c.news + 1)
+_tell = update_where(minds, "agent_id", set_="told")
+_open = select_where(cycles, "id, told", "agent_id", cycles.c.number.is_(None), cycles.c.told.is_not(None))
+_tell_open = update_where(cycles, "id", set_="told")
 
 
 def lock(tx: Tx, agent_id: AgentId) -> None:
@@ -35,30 +29,30 @@ def lock(tx: Tx, agent_id: AgentId) -> None:
 
 def zone_of(tx: Tx, agent_id: AgentId) -> tuple[str, bool]:
     """The time zone of a living agent, and whether it is suspended. Raises `NotFound` for a dead one."""
-    row = tx.one(_status, agent_id=agent_id)
-    if row is None or row[0] == "dead":
+    status, zone = tx.one(_status, id=agent_id) or ("dead", None)
+    if status == "dead":
         raise NotFound("living agent", agent_id)
-    return row[1] or "UTC", row[0] == "suspended"
+    return zone or "UTC", status == "suspended"
 
 
 def tell(tx: Tx, agent_id: AgentId) -> None:
     """Someone else changed something: the next cycle is told what."""
-    tx.run(_count_news, agent=agent_id)
+    tx.run(_count_news, agent_id=agent_id)
 
 
 def know(tx: Tx, agent_id: AgentId, lines: Mapping[str, str | None]) -> None:
     """Record that the agent knows these facts already; None for one that is removed."""
-    row = tx.one(_lock, agent_id=agent_id)
-    if row is None:
+    told = value(tx, _lock, agent_id=agent_id)
+    if told is None:
         return
-    tx.run(_tell, agent=agent_id, facts=_with(json.loads(row[0]), lines))
+    tx.run(_tell, agent_id=agent_id, told=_with(json.loads(told), lines))
     # The open cycle keeps what it was told when it began, and records that when it ends.
     for cycle_id, kept in tx.all(_open, agent_id=agent_id):
         told = json.loads(kept)
         if "facts" not in told:
             continue
         told["facts"] = json.loads(_with(told["facts"], lines))
-        tx.run(_tell_open, cycle=cycle_id, facts=json.dumps(told, ensure_ascii=False))
+        tx.run(_tell_open, id=cycle_id, told=json.dumps(told, ensure_ascii=False))
 
 
 def _with(facts: dict[str, str], lines: Mapping[str, str | None]) -> str:

@@ -58,11 +58,11 @@ class Company:
         self._known[line.id] = (line, self._find(line) or self._make(line))
 
     def _find(self, line: EntityLine) -> EntityId | None:
-        row = self._tx.one(entity, id=line.id)
-        if row is not None and (row[0], row[1]) == (self._home, line.kind):
+        home, kind, _ = self._tx.one(entity, id=line.id) or ("", "", None)
+        if (home, kind) == (self._home, line.kind):
             return EntityId(line.id)
-        named = self._tx.one(_of_handle, organization_id=self._home, handle=line.handle)
-        return EntityId(named[0]) if named is not None and named[1] == line.kind else None
+        named, kind = self._tx.one(_of_handle, organization_id=self._home, handle=line.handle) or ("", "")
+        return EntityId(named) if kind == line.kind else None
 
     def _make(self, line: EntityLine) -> EntityId:
         taken = self._tx.one(_of_handle, organization_id=self._home, handle=line.handle) is not None

@@ -450,7 +450,7 @@ _toolset = statement(select(toolsets.c.digest, toolsets.c.tools).where(toolsets.
 
 def _tools_named(tx: Tx, digests: set[str]) -> list[ToolsetLine]:
     found = [tx.one(_toolset, digest=digest) for digest in sorted(digests)]
-    return [ToolsetLine(digest=row[0], tools=row[1]) for row in found if row is not None]
+    return [ToolsetLine(digest=digest, tools=told) for digest, told in filter(None, found)]
 
 
 # A space

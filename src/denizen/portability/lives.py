@@ -74,7 +74,7 @@ from denizen.portability.stance_lines import Conversations, Importer
 from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
+from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement, value
 from denizen.storage.schema import (
     agents,
     cycle_spaces,
@@ -497,7 +497,8 @@ class _Arriving:
         or that the importer is not in.
         """
         row = None if space_id is None else self._tx.one(_space, id=space_id)
-        private = private or (row is not None and row[0] == self._home and bool(row[1]))
+        home, is_private = row or (None, 0)
+        private = private or (home == self._home and bool(is_private))
         here = space_id is not None and self._importer.can_link_to(self._tx, space_id)
         if space_id is None or (row is not None and not here and not private):
             return
@@ -563,12 +564,12 @@ class _Arriving:
 
     def _source(self, message_id: str) -> str | None:
         """Returns the message, unless it is in a space that the importer cannot link to."""
-        row = self._tx.one(_message, id=message_id)
-        return message_id if row is None or self._importer.can_link_to(self._tx, row[0]) else None
+        space_id = value(self._tx, _message, id=message_id)
+        return message_id if space_id is None or self._importer.can_link_to(self._tx, space_id) else None
 
     def _is_here(self, message_id: str) -> bool:
-        row = self._tx.one(_message, id=message_id)
-        return row is not None and self._importer.can_link_to(self._tx, row[0])
+        space_id = value(self._tx, _message, id=message_id)
+        return space_id is not None and self._importer.can_link_to(self._tx, space_id)
 
     def _event(self, line: EventLine) -> dict[str, Params]:
         payload, said = dict(line.payload or {}), line.said
@@ -596,8 +597,8 @@ class _Arriving:
 
     def _file(self, file_id: str) -> str | None:
         """The id of a file that is here, or was in the export."""
-        row = self._tx.one(_home_of_file, id=file_id)
-        return file_id if row is not None and row[0] == self._home else self._file_ids.get(file_id)
+        is_here = value(self._tx, _home_of_file, id=file_id) == self._home
+        return file_id if is_here else self._file_ids.get(file_id)
 
     def _own_files(self, stored: JsonValue) -> JsonValue:
         """The files of an event under the ids that they have here; without those that are not in the export."""
@@ -618,8 +619,10 @@ class _Arriving:
         }
 
     def _entity(self, entity_id: str | None) -> str | None:
-        row = None if entity_id is None else self._tx.one(company.entity, id=entity_id)
-        return entity_id if row is not None and row[0] == self._home else None
+        if entity_id is None:
+            return None
+        home, _, _ = self._tx.one(company.entity, id=entity_id) or (None, None, None)
+        return entity_id if home == self._home else None
 
 
 def _of_cycle(line: Line, cycle_id: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.memory import changes, items
 from denizen.memory.audience import Owner
 from denizen.memory.changes import MemoryChange
-from denizen.memory.items import Candidate, Stored
+from denizen.memory.items import Candidate, StoredMemory
 from denizen.portability.lines import KeptOutLine, MemoryChangeLine, MemoryLine, OfMemory
 from denizen.portability.rows import columns, line_of
 from denizen.storage.database import Statement, Tx, statement
@@ -99,11 +99,11 @@ class Remembering:
             # The hash is keyed by its owner: for another it would mean nothing.
             items.keep_out(self._tx, owner.key, line.hash, line.created_at)
 
-    def _stored(self, line: MemoryLine, message: Callable[[str], str | None]) -> Stored:
+    def _stored(self, line: MemoryLine, message: Callable[[str], str | None]) -> StoredMemory:
         vector = None if line.vector is None else base64.b64decode(line.vector)
         sources = tuple(own for each in line.sources if (own := message(each)) is not None)
         outside = bool(line.outside) or not self._trusted
-        return Stored(
+        return StoredMemory(
             self._own(line.id),
             Candidate(line.category, line.text, sources, line.confidence, vector=vector, outside=outside),
             kind=line.kind,

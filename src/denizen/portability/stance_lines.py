@@ -207,10 +207,10 @@ class Importer:
     """None: the operator, on the server's own machine."""
 
     def can_link_to(self, tx: Tx, space_id: str) -> bool:
-        row = tx.one(_home_of, id=space_id)
-        if row is None or row[0] != self.organization_id:
+        home, private = tx.one(_home_of, id=space_id) or (None, None)
+        if home != self.organization_id:
             return False
-        is_open = not row[1] or self.entity_id is None or directory.is_member(tx, SpaceId(space_id), self.entity_id)
+        is_open = not private or self.entity_id is None or directory.is_member(tx, SpaceId(space_id), self.entity_id)
         return is_open or is_kept_place(tx, self.organization_id, space_id)
 
     def is_closed(self, tx: Tx, space_id: str) -> bool:

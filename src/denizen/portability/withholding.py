@@ -154,7 +154,7 @@ def withheld(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Withheld | N
     reader = privacy.reader(tx, agent_id, person)
     if not reader.closed:
         return None
-    found = {row[0]: row[1] for each in reader.closed for row in tx.all(_hidden, agent_id=agent_id, space_id=each)}
+    found = dict(pair for each in reader.closed for pair in tx.all(_hidden, agent_id=agent_id, space_id=each))
     return Withheld(reader.closed, found, reader.hidden_facts())
 
 

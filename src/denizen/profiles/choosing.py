@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import StanceChanged, agent_topic
@@ -20,8 +20,8 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import one_line
 from denizen.plans import told_changes
 from denizen.profiles.presets import Presets
-from denizen.profiles.router import Cached, Choice, Chosen, choose
-from denizen.storage.database import Tx, statement
+from denizen.profiles.router import Cached, Choice, ProfileChoice, choose
+from denizen.storage.database import Tx, select_where, statement, update_where
 from denizen.storage.schema import stances
 
 FACT: Final = "profile"
@@ -44,7 +44,7 @@ class Turn:
     """The profile of one conversation in one cycle."""
 
     space_id: SpaceId
-    chosen: Chosen
+    chosen: ProfileChoice
     line: str | None
     """The line that tells the agent; None if there is no profile."""
     fact: str | None
@@ -70,16 +70,8 @@ class Turn:
         }
 
 
-_stance = statement(
-    select(
-        stances.c.turns,
-        stances.c.reviewed_turn,
-        stances.c.review_asked,
-        stances.c.preset,
-        stances.c.preset_reason,
-        stances.c.profile_line,
-        stances.c.overrides,
-    ).where(stances.c.agent_id == bindparam("agent_id"), stances.c.space_id == bindparam("space_id"))
+_stance = select_where(
+    stances, "turns, reviewed_turn, review_asked, preset, preset_reason, profile_line, overrides", "agent_id, space_id"
 )
 
 
@@ -111,7 +103,7 @@ def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], 
     pinned = own.get("preset") or by.pinned
     if pinned in by.presets.presets:
         # Once it is unset, the rules decide again at once.
-        chosen = Chosen(Choice(pinned, "set by hand"), turns + 1, 0)
+        chosen = ProfileChoice(Choice(pinned, "set by hand"), turns + 1, 0)
     else:
         text = "\n".join(event.text for event in heard)
         chosen = choose(by.presets, own.get("mode") or by.mode, text, cached)
@@ -165,18 +157,14 @@ _keep = statement(
         },
     )
 )
-_count = statement(
-    update(stances)
-    .where(stances.c.agent_id == bindparam("agent"), stances.c.space_id == bindparam("space"))
-    .values(turns=bindparam("so_many"))
-)
+_count = update_where(stances, "agent_id, space_id", set_="turns")
 
 
 def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
     """Counts the turns of a cycle and stores the profiles chosen for them."""
     for each in turns:
         if not each["fresh"]:
-            tx.run(_count, agent=agent_id, space=each["space"], so_many=each["turn"])
+            tx.run(_count, agent_id=agent_id, space_id=each["space"], turns=each["turn"])
             continue
         tx.run(
             _keep,
@@ -195,19 +183,15 @@ def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
             told_changes.know(tx, agent_id, {f"{FACT}:{each['space']}": each["fact"]})
 
 
-_ask = statement(update(stances).where(stances.c.agent_id == bindparam("agent")).values(review_asked=1))
-_ask_here = statement(
-    update(stances)
-    .where(stances.c.agent_id == bindparam("agent"), stances.c.space_id == bindparam("space"))
-    .values(review_asked=1)
-)
+_ask = update_where(stances, "agent_id", review_asked=1)
+_ask_here = update_where(stances, "agent_id, space_id", review_asked=1)
 
 
 def ask_review(tx: Tx, agent_id: AgentId) -> None:
     """Has the profile chosen anew for the next turn of each conversation, after the agent's past was compacted."""
-    tx.run(_ask, agent=agent_id)
+    tx.run(_ask, agent_id=agent_id)
 
 
 def ask_review_in(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
     """Has the profile chosen anew for the conversation's next turn, after the conversation was summarized."""
-    tx.run(_ask_here, agent=agent_id, space=space_id)
+    tx.run(_ask_here, agent_id=agent_id, space_id=space_id)

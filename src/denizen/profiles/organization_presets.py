@@ -6,19 +6,19 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select, update
 
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput
 from denizen.ids import OrganizationId, SpaceId
 from denizen.profiles import presets
 from denizen.profiles.library import Library
 from denizen.profiles.presets import Presets
-from denizen.storage.database import Tx, statement, storable
-from denizen.storage.schema import organizations, spaces
+from denizen.spaces import organization_settings
+from denizen.storage.database import Tx, select_where, value
+from denizen.storage.schema import spaces
 
 log_line = structlog.get_logger(__name__)
 
@@ -28,25 +28,16 @@ _KEY: Final = "presets"
 """Where the document is, beside the settings of the organization."""
 _ORGANIZATIONS_KNOWN: Final = 1_000
 
-_settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))
-_read = statement(_settings)
-_lock = statement(_settings.with_for_update(key_share=True))
-_store = statement(
-    update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
-)
-_organization_of = statement(select(spaces.c.organization_id).where(spaces.c.id == bindparam("space_id")))
+_organization_of = select_where(spaces, "organization_id", "id")
 
 
 def store(tx: Tx, organization_id: OrganizationId, document: Mapping[str, JsonValue] | None) -> bool:
     """Stores the organization's presets; with None, removes them. Returns whether it had some before."""
-    row = tx.one(_lock, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    stored: dict[str, Any] = json.loads(row[0])
+    stored = organization_settings.lock(tx, organization_id)
     had_some = stored.pop(_KEY, None) is not None
     if document is not None:
         stored[_KEY] = document
-    tx.run(_store, organization=organization_id, new=storable(json.dumps(stored, ensure_ascii=False)))
+    organization_settings.store(tx, organization_id, stored)
     return had_some
 
 
@@ -76,12 +67,11 @@ class OrganizationPresets:
 
     def in_space(self, tx: Tx, space_id: SpaceId, base: Presets | None) -> Presets | None:
         """Returns the presets of the organization that has this space."""
-        row = None if base is None else tx.one(_organization_of, space_id=space_id)
-        return base if row is None else self.of(tx, row[0], base)
+        organization_id = None if base is None else value(tx, _organization_of, id=space_id)
+        return base if organization_id is None else self.of(tx, organization_id, base)
 
     def _current(self, tx: Tx, organization_id: OrganizationId, base: Presets | None) -> _Known:
-        row = tx.one(_read, id=organization_id)
-        text = "{}" if row is None else str(row[0])
+        text = organization_settings.read_text(tx, organization_id)
         known = self._known.get(organization_id)
         if known is None or known.text != text or known.base is not base:
             known = self._parsed(organization_id, text, base)

@@ -34,7 +34,7 @@ class Cached:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ProfileChoice:
     """The choice for a turn."""
 
     choice: Choice
@@ -49,14 +49,14 @@ class Chosen:
         return self.turn == self.reviewed
 
 
-def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> Chosen:
+def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> ProfileChoice:
     """Returns the choice for the next turn: the cached one, unless a new one is due."""
     turn = 1 if cached is None else cached.turns + 1
     why = why_review(presets, cached)
     if why is None and cached is not None:
-        return Chosen(cached.choice, turn, cached.reviewed)
+        return ProfileChoice(cached.choice, turn, cached.reviewed)
     found = route(presets, mode, message)
-    return Chosen(Choice(found.preset, f"{found.reason} ({why})"), turn, turn)
+    return ProfileChoice(Choice(found.preset, f"{found.reason} ({why})"), turn, turn)
 
 
 def why_review(presets: Presets, cached: Cached | None) -> str | None:
@@ -129,7 +129,7 @@ def _longest(by_mode: Mapping[str, str], mode: str) -> str | None:
     return max((key for key in by_mode if key in mode), key=len, default=None)
 
 
-def panel_text(presets: Presets, mode: str, message: str, cached: Cached | None) -> tuple[Chosen, str]:
+def panel_text(presets: Presets, mode: str, message: str, cached: Cached | None) -> tuple[ProfileChoice, str]:
     """Returns the choice for an advisor's next turn in a panel, and the instructions it adds; empty if none.
 
     Pass the choice as `cached` for the turn after, with its number of turns increased.

@@ -82,9 +82,9 @@ class ReflectionCursor:
 
     def redactions_so_far(self, tx: Tx, whose: str) -> int:
         """Returns how often something was forgotten in the owner's organization."""
-        row = tx.one(self._redactions, whose=whose)
-        assert row is not None
-        return row[0]
+        redactions = value(tx, self._redactions, whose=whose)
+        assert redactions is not None
+        return redactions
 
 
 AGENT_CURSOR: Final = ReflectionCursor(reflecting, owner="agent_id", turn="cycle", owners=agents)

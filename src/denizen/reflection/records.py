@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import bindparam, or_, select
 
 from denizen.bus.streams import StanceChanged, agent_topic
 from denizen.errors import NotFound
@@ -19,7 +19,7 @@ from denizen.plans import told_changes
 from denizen.reflection.cursor import AGENT_CURSOR, Claimant
 from denizen.reflection.stance_store import AGENTS, Conversation, Run, Stance, upsert
 from denizen.reflection.state import Adjustment
-from denizen.storage.database import Tx, statement, values
+from denizen.storage.database import Tx, select_where, statement, update_where, value, values
 from denizen.storage.schema import agents, leases, memberships, minds, reflecting, stances
 
 
@@ -28,16 +28,12 @@ def announce(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
     tx.announce(agent_topic(agent_id), StanceChanged(agent_id, space_id).to_payload())
 
 
-_is_member = statement(
-    select(memberships.c.space_id).where(
-        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("agent_id")
-    )
-)
+_is_member = select_where(memberships, "space_id", "space_id, entity_id")
 
 
 def require_there(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
     """Raises `NotFound` if the agent is not in the space."""
-    if tx.one(_is_member, space_id=space_id, agent_id=agent_id) is None:
+    if tx.one(_is_member, space_id=space_id, entity_id=agent_id) is None:
         raise NotFound("space", space_id)
 
 
@@ -71,11 +67,9 @@ def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None =
 # Settings of a conversation that replace the agent's
 
 _put_overrides = upsert(stances, "overrides")
-_overrides = statement(
-    select(stances.c.overrides).where(stances.c.agent_id == bindparam("agent_id"), stances.c.overrides.is_not(None))
-)
-_lived = statement(select(minds.c.cycle_count).where(minds.c.agent_id == bindparam("agent_id")))
-_new_version = statement(update(agents).where(agents.c.id == bindparam("agent")).values(version=agents.c.version + 1))
+_overrides = select_where(stances, "overrides", "agent_id", stances.c.overrides.is_not(None))
+_lived = select_where(minds, "cycle_count", "agent_id")
+_new_version = update_where(agents, "id", version=agents.c.version + 1)
 
 
 def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[str, Any], *, reflects: bool) -> None:
@@ -89,27 +83,26 @@ def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[
     tx.run(_put_overrides, agent_id=agent_id, space_id=space_id, overrides=encoded, updated_at=tx.now)
     announce(tx, agent_id, space_id)
     # A process that runs the agent with the old settings reloads it.
-    tx.run(_new_version, agent=agent_id)
+    tx.run(_new_version, id=agent_id)
     keep_reflecting(tx, agent_id, on=reflects)
 
 
 def keep_reflecting(tx: Tx, agent_id: AgentId, *, on: bool) -> None:
     """Switches reflection on the agent's cycles on if the agent or one of its conversations wants it, otherwise off."""
     wanted = on or any(json.loads(each).get("reflection") for each in values(tx, _overrides, agent_id=agent_id))
-    row = tx.one(_lived, agent_id=agent_id)
-    AGENT_CURSOR.set_reflecting(tx, agent_id, wanted, row[0] if row else 0)
+    AGENT_CURSOR.set_reflecting(tx, agent_id, wanted, value(tx, _lived, agent_id=agent_id) or 0)
 
 
-_skip = statement(
-    update(reflecting)
-    .where(reflecting.c.agent_id == bindparam("agent"))
-    .values(cycle=select(minds.c.cycle_count).where(minds.c.agent_id == reflecting.c.agent_id).scalar_subquery())
+_skip = update_where(
+    reflecting,
+    "agent_id",
+    cycle=select(minds.c.cycle_count).where(minds.c.agent_id == reflecting.c.agent_id).scalar_subquery(),
 )
 
 
 def leave_past(tx: Tx, agent_id: AgentId) -> None:
     """Marks all cycles so far as reflected on: for a fork or an imported agent, whose past belongs to another."""
-    tx.run(_skip, agent=agent_id)
+    tx.run(_skip, agent_id=agent_id)
 
 
 # Turns that were reflected on
@@ -125,7 +118,7 @@ def keep_turn(
     if not AGENT_CURSOR.advance(tx, agent_id, cycle, instance, forgotten=forgotten):
         return False
     for each in conversations:
-        if tx.one(_is_member, space_id=each.space_id, agent_id=agent_id) is None:
+        if tx.one(_is_member, space_id=each.space_id, entity_id=agent_id) is None:
             continue  # Left or forgotten meanwhile.
         if AGENTS.keep(tx, agent_id, cycle, each):
             told_changes.tell(tx, agent_id)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from denizen.reflection.sentiment import Reading
 from denizen.reflection.settings import SentimentSettings, Signal
+
+if TYPE_CHECKING:
+    from denizen.reflection.sentiment import Reading
 
 STRONG_FRUSTRATION: Final = 0.6
 STRONG_SATISFACTION: Final = 0.5
@@ -49,7 +51,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Detected:
+class DetectedSignal:
     """A signal, and the rule that detected it."""
 
     name: Signal
@@ -79,23 +81,25 @@ def is_confused(reading: Reading, settings: SentimentSettings) -> bool:
     return bool(reading.confusion) or (neutral and reading.negative_words >= MANY_NEGATIVE_WORDS)
 
 
-def detect(after: Counters, reading: Reading, settings: SentimentSettings) -> Iterator[Detected]:
+def detect(after: Counters, reading: Reading, settings: SentimentSettings) -> Iterator[DetectedSignal]:
     """Yields the signals of a person's turn after it was counted."""
     score, enough = reading.score, settings.consecutive_turns_for_trigger
     if score < settings.frustration_threshold and reading.intensity > STRONG_FRUSTRATION:
-        yield Detected("user_frustrated", f"score {score:.2f}, strongly")
+        yield DetectedSignal("user_frustrated", f"score {score:.2f}, strongly")
     elif after.frustration >= enough:
-        yield Detected("user_frustrated", f"{after.frustration} negative turns in a row")
+        yield DetectedSignal("user_frustrated", f"{after.frustration} negative turns in a row")
     if reading.confusion:
-        yield Detected("user_confused", f"says {', '.join(reading.confusion)}")
+        yield DetectedSignal("user_confused", f"says {', '.join(reading.confusion)}")
     elif is_confused(reading, settings):
-        yield Detected("user_confused", f"{reading.negative_words} negative words, and neutral")
+        yield DetectedSignal("user_confused", f"{reading.negative_words} negative words, and neutral")
     if score > settings.satisfaction_threshold and reading.intensity > STRONG_SATISFACTION:
-        yield Detected("user_satisfied", f"score {score:.2f}, strongly")
+        yield DetectedSignal("user_satisfied", f"score {score:.2f}, strongly")
     elif after.satisfaction >= enough:
-        yield Detected("user_satisfied", f"{after.satisfaction} positive turns in a row")
+        yield DetectedSignal("user_satisfied", f"{after.satisfaction} positive turns in a row")
     if (short := is_disengaged(after)) is not None:
-        yield Detected("low_engagement", f"{after.neutral} neutral turns in a row, {short:.0f} characters on average")
+        yield DetectedSignal(
+            "low_engagement", f"{after.neutral} neutral turns in a row, {short:.0f} characters on average"
+        )
 
 
 def is_disengaged(counters: Counters) -> float | None:
@@ -107,12 +111,14 @@ def is_disengaged(counters: Counters) -> float | None:
     return average if average < SHORT_CHARACTERS else None
 
 
-def errors_exceed(failed: list[bool], in_this_cycle: int) -> Detected | None:
+def errors_exceed(failed: list[bool], in_this_cycle: int) -> DetectedSignal | None:
     """Detects too many errors among the last results, newest first, at least one of them from this cycle.
 
     So an old pair of errors is a signal once, not after every cycle until ten results have pushed it out.
     """
     looked_at = failed[:ENTRIES]
     if sum(looked_at) >= ERRORS and any(looked_at[:in_this_cycle]):
-        return Detected("error_threshold_exceeded", f"{sum(looked_at)} errors in the last {len(looked_at)} results")
+        return DetectedSignal(
+            "error_threshold_exceeded", f"{sum(looked_at)} errors in the last {len(looked_at)} results"
+        )
     return None

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import Table, bindparam, delete, func, literal, null, select
-from sqlalchemy.dialects import postgresql
 
 from denizen.clock import Instant
 from denizen.ids import EntityId, SpaceId
-from denizen.reflection.signals import Counters, Detected
+from denizen.reflection.signals import Counters, DetectedSignal
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.shapes.vocabulary import ReflectionOutcome as Outcome
-from denizen.storage.database import Statement, Tx, insert_into, statement, storable, value
+from denizen.storage.database import Statement, Tx, insert_into, insert_or_update, statement, storable, value
 from denizen.storage.schema import (
     feelings,
     reflections,
@@ -63,7 +62,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class RunResult:
     """The result of a run."""
 
     outcome: Outcome
@@ -73,21 +72,21 @@ class Settled:
     imprints: Mapping[str, str]
 
 
-def settle(before: Stance, run: Run) -> Settled:
+def settle(before: Stance, run: Run) -> RunResult:
     """Applies a run to a stance. Pure."""
     if run.adjustment is None:
-        return Settled("failed", run.why_not, before.state, before.imprints)
+        return RunResult("failed", run.why_not, before.state, before.imprints)
     state, imprints = run.adjustment.apply(before.state), run.adjustment.imprint(before.imprints)
     changed = (state, imprints) != (before.state, dict(before.imprints))
-    return Settled("changed" if changed else "unchanged", run.adjustment.why, state, imprints)
+    return RunResult("changed" if changed else "unchanged", run.adjustment.why, state, imprints)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PersonSignal:
     """A signal, and the person it is about."""
 
     person_id: EntityId | None
-    detected: Detected
+    detected: DetectedSignal
     score: float | None = None
 
 
@@ -99,7 +98,7 @@ class Conversation:
     turn: int
     """The number of the turn, from 1."""
     counters: Mapping[EntityId, Counters]
-    seen: Sequence[Seen]
+    seen: Sequence[PersonSignal]
     runs: Sequence[Run]
     last_line: int = 0
     """The value of `StanceStore.last_line` before."""
@@ -213,8 +212,8 @@ class StanceStore:
 
     def counters(self, tx: Tx, who: str, space_id: SpaceId, person_id: EntityId) -> Counters:
         """Returns the counters of the person in the conversation."""
-        row = tx.one(self._counters, who=who, space=space_id, person_id=person_id)
-        return Counters() if row is None else Counters.from_json(row[0])
+        stored = value(tx, self._counters, who=who, space=space_id, person_id=person_id)
+        return Counters() if stored is None else Counters.from_json(stored)
 
     def last_line(self, tx: Tx, who: str, space_id: SpaceId) -> int:
         """Returns the number of the newest entry in the history; 0 if there is none."""
@@ -251,7 +250,7 @@ class StanceStore:
         """Clears imprints, counters and the state of mind. The history stays."""
         before = self.stance(tx, who, space_id)
         changed = (before.state, dict(before.imprints)) != (StateOfMind(), {})
-        settled = Settled("changed" if changed else "unchanged", "", StateOfMind(), {})
+        settled = RunResult("changed" if changed else "unchanged", "", StateOfMind(), {})
         tx.run(self._drop_feelings, who=who, space=space_id)
         return self._enter(tx, who, before, Run(None, "reset", None), settled, None, by)
 
@@ -282,7 +281,7 @@ class StanceStore:
         return any(told_anew)
 
     def _enter(
-        self, tx: Tx, who: str, before: Stance, run: Run, after: Settled, when: int | None, by: EntityId | None
+        self, tx: Tx, who: str, before: Stance, run: Run, after: RunResult, when: int | None, by: EntityId | None
     ) -> bool:
         there = {self._who: who, "space_id": before.space_id}
         if after.outcome == "changed":
@@ -312,13 +311,9 @@ class StanceStore:
 
 
 def upsert(table: Table, *columns: str) -> Statement:
-    """Builds a statement that inserts the row or updates it."""
+    """Builds a statement that inserts the row with these columns, or updates them."""
     keys = [each.name for each in table.primary_key]
-    row = postgresql.insert(table).values(
-        {name: bindparam(name, type_=table.c[name].type) for name in (*keys, *columns, "updated_at")}
-    )
-    set_ = {name: row.excluded[name] for name in (*columns, "updated_at")}
-    return statement(row.on_conflict_do_update(index_elements=list(table.primary_key), set_=set_))
+    return insert_or_update(table, ", ".join((*keys, *columns, "updated_at")))
 
 
 def _there(table: Table, who: str) -> tuple[Any, Any]:

@@ -37,7 +37,7 @@ from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.signals import Counters
-from denizen.reflection.stance_store import Conversation, Run, Seen, Stance
+from denizen.reflection.stance_store import Conversation, PersonSignal, Run, Stance
 from denizen.reflection.state import Adjustment
 
 log_line = structlog.get_logger(__name__)
@@ -166,28 +166,28 @@ async def think_over_all(
 
 async def _think(reflector: Reflector, settings: Effective, turn: Turn, read: Read) -> Conversation:
     counted: dict[EntityId, Counters] = {}
-    seen: list[Seen] = []
-    felt: dict[EntityId | None, Felt] = {None: Felt()}
+    seen: list[PersonSignal] = []
+    felt: dict[EntityId | None, PersonSentiment] = {None: PersonSentiment()}
     for person_id, text in turn.said.items() if settings.sentiment.enabled else ():
         reading = await read(reflector, settings, text)
         before = turn.counted.get(person_id, Counters())
         # None as well: where nobody in particular is meant, it is about the last speaker.
-        felt[person_id] = felt[None] = Felt(before)
+        felt[person_id] = felt[None] = PersonSentiment(before)
         if reading is not None:
             after = counted[person_id] = signals.count(before, reading, len(text), settings.sentiment)
             found = signals.detect(after, reading, settings.sentiment)
-            seen += [Seen(person_id, each, reading.score) for each in found]
-            felt[person_id] = felt[None] = Felt(after, reading)
+            seen += [PersonSignal(person_id, each, reading.score) for each in found]
+            felt[person_id] = felt[None] = PersonSentiment(after, reading)
     wrong = signals.errors_exceed(list(turn.failed), turn.results)
     if wrong is not None and settings.sentiment.enabled:
-        seen.append(Seen(None, wrong))
+        seen.append(PersonSignal(None, wrong))
     due = [(each, cause, felt[person]) for each, cause, person in _due(settings, turn.number, seen)]
     runs = await _ask_all(reflector, settings, turn, due)
     return Conversation(turn.stance.space_id, turn.number, counted, seen, runs, turn.last_line)
 
 
 async def _ask_all(
-    reflector: Reflector, settings: Effective, turn: Turn, due: Sequence[tuple[Metaprompt, str, Felt]]
+    reflector: Reflector, settings: Effective, turn: Turn, due: Sequence[tuple[Metaprompt, str, PersonSentiment]]
 ) -> list[Run]:
     runs: list[Run] = []
     stance = turn.stance
@@ -240,14 +240,16 @@ async def _ask_for_reading(reflector: Reflector, settings: Effective, text: str)
 
 
 @dataclass(frozen=True, slots=True)
-class Felt:
+class PersonSentiment:
     """The sentiment and the counters of the person that a metaprompt is about."""
 
     counters: Counters = field(default_factory=Counters)
     reading: Reading | None = None
 
 
-def _due(settings: Effective, turn: int, seen: Sequence[Seen]) -> Iterator[tuple[Metaprompt, str, EntityId | None]]:
+def _due(
+    settings: Effective, turn: int, seen: Sequence[PersonSignal]
+) -> Iterator[tuple[Metaprompt, str, EntityId | None]]:
     """Yields the metaprompts that this turn triggers, each once, with the trigger and the person it is about."""
     about = {each.detected.name: each.person_id for each in seen}
     for metaprompt in settings.metaprompts:
@@ -263,7 +265,7 @@ def quoted(name: str, text: str) -> str:
     return f"| {plain_name(name)}: {one_line(text)[:_LINE_CHARACTERS]}"
 
 
-def values(stance: Stance, felt: Felt, said: str, errors: Sequence[str], turn: int) -> dict[str, str]:
+def values(stance: Stance, felt: PersonSentiment, said: str, errors: Sequence[str], turn: int) -> dict[str, str]:
     """Returns the values of a template's variables."""
     counters, reading, mind = felt.counters, felt.reading, stance.state
     score = "unknown" if reading is None else f"{reading.score:.2f}"
@@ -449,7 +451,7 @@ Keep = Callable[[Run], Awaitable[bool]]
 
 
 async def try_metaprompt(
-    reflector: Reflector, turn: Turn, felt: Felt, metaprompt: Metaprompt, keep: Keep | None
+    reflector: Reflector, turn: Turn, felt: PersonSentiment, metaprompt: Metaprompt, keep: Keep | None
 ) -> MetapromptTrial:
     """Asks the metaprompt now. Only with `keep` does the answer change anything; it is paid for in any case."""
     stance = turn.stance
@@ -463,6 +465,6 @@ async def try_metaprompt(
     )
 
 
-def last_felt(counted: Counters) -> Felt:
+def last_felt(counted: Counters) -> PersonSentiment:
     """Returns the sentiment of the last speaker, from the counters."""
-    return Felt(counted, Reading(counted.scores[-1], abs(counted.scores[-1])) if counted.scores else None)
+    return PersonSentiment(counted, Reading(counted.scores[-1], abs(counted.scores[-1])) if counted.scores else None)

@@ -31,9 +31,10 @@ from denizen.bus.streams import (
 from denizen.clock import SECOND
 from denizen.ids import AgentId, MessageId
 from denizen.server.context import Context
+from denizen.server.growing_text import GrowingText
 from denizen.server.live import Live
 from denizen.server.sse import Ear, hearing, left
-from denizen.server.telling import Telling
+from denizen.storage.database import storable
 
 T = TypeVar("T")
 
@@ -127,7 +128,7 @@ class _Waiting:
         """The agents whose topics are listened to."""
         self._pass_on = pass_on
         self._live = Live(asked.space_id)
-        self._telling = Telling()
+        self._telling = GrowingText()
         self._its: set[MessageId] = set()
         """The texts that the cycle which took the message is writing: no other is part of the answer."""
 
@@ -160,8 +161,8 @@ class _Waiting:
     async def _hear(self, item: StreamFrame | Gap, answer: Answer) -> Answer:
         match item:
             case Gap():
-                for payload in self._live.lost():
-                    await self._pass(self._telling.break_off(str(payload["id"])))
+                for aborted in self._live.lost():
+                    await self._pass(self._telling.break_off(str(aborted.id)))
                 answer = await self._look()
                 self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
             case StreamStarted():
@@ -181,16 +182,16 @@ class _Waiting:
         return answer
 
     async def _follow(self, frame: StreamFrame) -> None:
-        for payload in self._live.hear(frame):
-            id, kind = str(payload.get("id")), payload["type"]
-            if id not in self._its:
-                continue
-            if kind == "stream.started":
-                self._telling.begin(id)
-            elif kind == "stream.delta":
-                await self._pass(self._telling.write(id, str(payload["text"])))
-            elif kind == "stream.aborted":
-                await self._pass(self._telling.break_off(id))
+        for each in self._live.hear(frame):
+            match each:
+                case StreamStarted() if each.id in self._its:
+                    self._telling.begin(each.id)
+                case StreamDelta() if each.id in self._its:
+                    await self._pass(self._telling.write(each.id, storable(each.text)))
+                case StreamAborted() if each.id is not None and each.id in self._its:
+                    await self._pass(self._telling.break_off(each.id))
+                case _:
+                    pass
         if spaces := self._live.wanted():
             self._context.runtime.bus.publish(WANTED, wanted_payload(spaces))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
 from denizen import __version__
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
-from denizen.notifications.pushing import Pusher
 from denizen.server import describing, problems
 from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
@@ -19,6 +19,9 @@ from denizen.server.reach import Reach
 from denizen.server.route_modules import RoutesOnDemand, all_routes
 from denizen.server.web_files import WEB_FOLDER, WebFiles
 from denizen.settings.shape import OidcSettings
+
+if TYPE_CHECKING:
+    from denizen.notifications.pushing import Pusher
 
 _DESCRIPTION = """Talk with living agents.
 

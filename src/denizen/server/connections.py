@@ -63,6 +63,8 @@ class Places:
         self._taken: Counter[str] = Counter()
         self._count = 0
         self.farewells = 0
+        self.idle: dict[LimitedProtocol, None] = {}
+        """The connections between two requests, the longest idle first. They make room for new ones."""
 
     def take(self, address: str) -> Literal["too_many_connections", "overloaded"] | None:
         """Counts a connection in any case; returns why it is over a limit, or None."""
@@ -71,6 +73,8 @@ class Places:
         # All clients behind a proxy share its address.
         if self._per_address and self._taken[address] > self._per_address and not self._is_proxy(address):
             return "too_many_connections"
+        if self._count > self._most and self.idle:
+            next(iter(self.idle)).make_room()
         return "overloaded" if self._count > self._most else None
 
     def leave(self, address: str) -> None:
@@ -116,7 +120,7 @@ class LimitedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._turned_away:
-            self._places.leave(self._address)
+            self._leave()
         self._places.farewells -= self._says_farewell
         for timer in (self._deadline, self._send_deadline):
             if timer is not None:
@@ -126,12 +130,24 @@ class LimitedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._turned_away:
             return
+        self._places.idle.pop(self, None)
         super().data_received(data)
         state = self.conn.their_state
         waiting_for = "headers" if state is h11.IDLE else "body" if state is h11.SEND_BODY else None
         if waiting_for != self._waiting_for:
             self._wait_for(waiting_for)
         self._received += len(data)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self._places.idle[self] = None
+
+    def make_room(self) -> None:
+        """Closes this idle connection."""
+        self._turned_away = True
+        self._leave()
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -172,10 +188,14 @@ class LimitedProtocol(H11Protocol):
             what = "The headers" if self._waiting_for == "headers" else "The body"
             self._turn_away("request_timeout", f"{what} of the request did not arrive in time. Send it again.")
 
+    def _leave(self) -> None:
+        self._places.leave(self._address)
+        self._places.idle.pop(self, None)
+
     def _turn_away(self, code: str, why: str) -> None:
         """Answers with a problem, reads nothing more, and closes the connection."""
         self._turned_away = True
-        self._places.leave(self._address)
+        self._leave()
         self.transport.write(_answer(code, why))
         if self._places.farewells >= _FAREWELLS:
             self.transport.close()

@@ -13,7 +13,6 @@ from starlette.types import Scope
 
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
-from denizen.notifications.pushing import Pusher
 from denizen.server.failed_sign_ins import FailedSignIns
 from denizen.server.rates import Rates
 from denizen.server.reach import Reach
@@ -21,6 +20,7 @@ from denizen.server.web_files import WebFiles
 
 if TYPE_CHECKING:
     from denizen.ids import SpaceId
+    from denizen.notifications.pushing import Pusher
     from denizen.server.streams.shared_reads import SharedReads
     from denizen.server.streams.sharing import SharedFeed
 
@@ -57,6 +57,10 @@ class Limits:
     """How long the body may take, in addition to its time at the slowest rate allowed."""
     send_seconds: float = 60
     """How long a client may read nothing of its answer."""
+    idle_seconds: int = 130
+    """How long a connection may stay open between two requests. Proxies keep theirs for a shorter time (nginx 60 s,
+    Traefik 90, Caddy 120), so that it is they who close it: a request sent while the server closes would be lost.
+    """
     completion_seconds: float = 300
     """How long a client of OpenAI's API waits for an agent's answer: it cannot set this itself."""
 

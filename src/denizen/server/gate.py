@@ -33,7 +33,7 @@ from denizen.server.auth import (
     too_often,
 )
 from denizen.server.context import Context
-from denizen.server.errors_of_openai import with_errors_of_openai
+from denizen.server.foreign_errors import mcp_error, openai_error, with_errors
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
 from denizen.server.reach import Reach, Visit, visit_of, without_port
 from denizen.server.spoken_for import ANSWER_HEADERS
@@ -75,6 +75,8 @@ FORM_BYTES: Final = 64 * 1024
 
 OPENAI: Final = "/v1/"
 """Below this path, errors have OpenAI's format."""
+MCP: Final = "/mcp"
+"""Here they have that of JSON-RPC."""
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -100,7 +102,9 @@ class Gate:
         if path != scope["path"]:
             scope = {**scope, "path": path, "raw_path": path.encode()}
         if path.startswith(OPENAI):
-            send = with_errors_of_openai(send)
+            send = with_errors(send, openai_error)
+        elif path == MCP:
+            send = with_errors(send, mcp_error)
         answering = _Answering(scope, send, self._context)
         try:
             await self._let_in(scope, receive, answering)

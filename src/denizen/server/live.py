@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
@@ -33,7 +33,22 @@ from denizen.storage.database import storable
 REMEMBERED_MESSAGES: Final = 1_000
 """The most messages a reader may be behind: no frames of older messages are under way."""
 
-Payload = dict[str, JsonValue]
+Payload: TypeAlias = dict[str, JsonValue]
+LiveFrame: TypeAlias = StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallStarted | CallDelta
+
+
+def payload_of(frame: LiveFrame) -> Payload:
+    """The data of the event for this frame: the same for all readers."""
+    payload = frame.to_payload()
+    match frame:
+        case StreamStarted():
+            del payload["again"]  # For a reader that is sent it, it is the first time.
+            payload["offset"] = 0
+        case StreamDelta() | CallDelta():
+            payload["text"] = storable(frame.text)
+        case _:
+            pass
+    return payload
 
 
 @dataclass(slots=True)
@@ -72,9 +87,9 @@ class Live:
         if len(self._said) > REMEMBERED_MESSAGES:
             self._said.popitem(last=False)
 
-    def seen(self, agents: Iterable[Presence]) -> list[Payload]:
-        """Compares with the state of the agents in the database; returns the events for what is new."""
-        told: list[Payload] = []
+    def seen(self, agents: Iterable[Presence]) -> list[LiveFrame]:
+        """Compares with the state of the agents in the database; returns the frames for what is new."""
+        told: list[LiveFrame] = []
         known = {agent.agent_id: agent for agent in agents}
         for agent in known.values():
             told += self.hear(AgentStatus(agent.agent_id, agent.status, agent.epoch))
@@ -84,7 +99,7 @@ class Live:
         self._asked.clear()
         return told
 
-    def lost(self) -> list[Payload]:
+    def lost(self) -> list[StreamAborted]:
         """Ends all open streams after frames were lost, perhaps one that ended a stream; live ones begin anew."""
         self._asked.clear()
         return [*self._abort(list(self._writing), "interrupted")]
@@ -101,14 +116,14 @@ class Live:
         self._missed.clear()
         return spaces
 
-    def hear(self, frame: StreamFrame, where: SpaceId | None = None) -> list[Payload]:
-        """Returns the events for the reader because of this frame from that space."""
+    def hear(self, frame: StreamFrame, where: SpaceId | None = None) -> list[LiveFrame]:
+        """Returns the frames for the reader because of this frame from that space."""
         if isinstance(frame, Hint):
             return []
         if frame.epoch is not None and not self._freshness.admit(frame.agent, frame.epoch):
             return []
         # Another process runs the agent now: it does not continue the text of the former.
-        told = [*self._abort(self._outdated(frame.agent, frame.epoch), "resumed")]
+        told: list[LiveFrame] = [*self._abort(self._outdated(frame.agent, frame.epoch), "resumed")]
         match frame:
             case StreamStarted():
                 told += self._start(frame, where or self._space_id)
@@ -119,10 +134,8 @@ class Live:
             case AgentStatus():
                 told += self._status(frame)
             # Only a preview of a call being written: the stored call replaces it.
-            case CallStarted():
-                told.append(frame.to_payload())
-            case CallDelta():
-                told.append(replace(frame, text=storable(frame.text)).to_payload())
+            case CallStarted() | CallDelta():
+                told.append(frame)
         return told
 
     def _outdated(self, agent: AgentId, epoch: int | None) -> list[MessageId]:
@@ -130,23 +143,21 @@ class Live:
             return []
         return [id_ for id_, each in self._writing.items() if each.agent == agent and each.epoch < epoch]
 
-    def _abort(self, ids: Iterable[MessageId | None], reason: str) -> Iterator[Payload]:
+    def _abort(self, ids: Iterable[MessageId | None], reason: str) -> Iterator[StreamAborted]:
         for id_ in ids:
             if id_ is not None:
                 writing = self._writing.pop(id_)
-                yield StreamAborted(writing.agent, writing.epoch, id_, reason).to_payload()
+                yield StreamAborted(writing.agent, writing.epoch, id_, reason)
 
-    def _start(self, frame: StreamStarted, where: SpaceId | None) -> Iterator[Payload]:
+    def _start(self, frame: StreamStarted, where: SpaceId | None) -> Iterator[StreamStarted]:
         if frame.id in self._said or frame.space != where:
             return
         if frame.again and frame.id in self._writing:
             return  # Repeated for another reader, or for a piece that is missing here: the text that follows has it.
         self._writing[frame.id] = _Writing(frame.agent, frame.epoch, frame.space)
-        told = frame.to_payload()
-        del told["again"]  # For this reader it is the first time.
-        yield {**told, "offset": 0}
+        yield frame
 
-    def _extend(self, frame: StreamDelta, where: SpaceId | None) -> Iterator[Payload]:
+    def _extend(self, frame: StreamDelta, where: SpaceId | None) -> Iterator[StreamDelta]:
         if frame.id in self._said or where is None:
             return
         writing = self._writing.get(frame.id)
@@ -155,11 +166,11 @@ class Live:
             return
         new = frame.text[writing.length - frame.offset :]
         if new:
-            yield replace(frame, offset=writing.length, text=storable(new)).to_payload()
+            yield frame if frame.offset == writing.length else replace(frame, offset=writing.length, text=new)
             writing.length += len(new)
 
-    def _status(self, frame: AgentStatus) -> Iterator[Payload]:
+    def _status(self, frame: AgentStatus) -> Iterator[AgentStatus]:
         how = (frame.status, frame.doing)
         if self._statuses.get(frame.agent) != how:
             self._statuses[frame.agent] = how
-            yield frame.to_payload()
+            yield frame

@@ -235,7 +235,7 @@ async def _list_agents(call: ToolCall, _: ListAgents) -> CallToolResult:
 
 
 def _about(agent: AgentOut) -> str:
-    return agent.trouble.text if agent.trouble else agent.purpose or agent.about
+    return agent.trouble.text if agent.trouble else agent.purpose
 
 
 async def _trigger(call: ToolCall, given: Trigger) -> CallToolResult:

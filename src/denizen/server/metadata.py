@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from denizen.bus.streams import MetadataUpdated
 from denizen.ids import AgentId
-from denizen.memory import reminding, rolling, settled
+from denizen.memory import reminding, rolling, stored_policies
 from denizen.reflection.stance_store import AGENTS, Stance
 from denizen.server.shapes.memory import conversation_memory_out
 from denizen.shapes.events import MetadataUpdate
@@ -17,7 +17,7 @@ def metadata_update(tx: Tx, frame: MetadataUpdated) -> MetadataUpdate:
     """Returns what has changed in the conversation, as it is now."""
     space_id = frame.space
     if frame.agent is None or frame.cycle is None:
-        memory = conversation_memory_out(rolling.find(tx, space_id), settled.policy_of(tx, space_id))
+        memory = conversation_memory_out(rolling.find(tx, space_id), stored_policies.policy_of(tx, space_id))
         return MetadataUpdate(space=space_id, rolling_memory=memory)
     stance = AGENTS.stance(tx, frame.agent, space_id)
     return MetadataUpdate(

@@ -44,29 +44,29 @@ KINDS: Final[Mapping[str, Kind]] = {
     "unauthorized": Kind(401, "An access token is needed"),
     "signature_wrong": Kind(401, "The signature is wrong"),
     "signature_expired": Kind(401, "The signature is too old"),
-    "not_allowed": Kind(403, "That is for others to do"),
-    "cross_site": Kind(403, "A session counts only for pages of this server"),
+    "not_allowed": Kind(403, "You do not have permission"),
+    "cross_site": Kind(403, "Requests of other sites are refused"),
     "not_found": Kind(404, "Not found"),
     "method_not_allowed": Kind(405, "Method not allowed"),
     "request_timeout": Kind(408, "The request did not arrive in time"),
     "too_large": Kind(413, "The body is too large"),
     "range_not_satisfiable": Kind(416, "The file has no such bytes"),
     "unsupported_media_type": Kind(415, "The body has to be JSON"),
-    "host_refused": Kind(421, "This server does not answer to that name"),
-    "invalid_input": Kind(422, "Something in the request cannot be accepted"),
-    "definitions_invalid": Kind(422, "The definitions say what cannot be done"),
-    "import_invalid": Kind(422, "What was exported cannot be taken in"),
+    "host_refused": Kind(421, "This server does not use that host name"),
+    "invalid_input": Kind(422, "The request is invalid"),
+    "definitions_invalid": Kind(422, "The definitions have errors"),
+    "import_invalid": Kind(422, "The file cannot be imported"),
     "handle_taken": Kind(409, "The handle is taken"),
-    "already_settled": Kind(409, "The call has its answer already"),
+    "already_settled": Kind(409, "The call already has an answer"),
     "quota_exceeded": Kind(413, "There is no room for more files"),
-    "upload_conflict": Kind(409, "The upload continues at another place"),
+    "upload_conflict": Kind(409, "The upload continues at another offset"),
     "idempotency_key_reused": Kind(422, "The idempotency key was used for something else"),
     "message_refused": Kind(422, "The agent cannot process this message"),
     "model_unknown": Kind(422, "No such model"),
     "model_key_missing": Kind(422, "The model needs an API key"),
     "tool_missing": Kind(422, "A tool is not on this server"),
     "price_unknown": Kind(422, "The price of a model is unknown"),
-    "rate_limited": Kind(429, "Too often"),
+    "rate_limited": Kind(429, "Too many requests"),
     "too_many_connections": Kind(429, "Too many connections from one address"),
     "too_many_streams": Kind(429, "Too many streams of one person"),
     "model_rejected": Kind(422, "The model's provider refuses this"),
@@ -75,26 +75,26 @@ KINDS: Final[Mapping[str, Kind]] = {
     "request_too_large": Kind(422, "The request is too large for the model"),
     "content_refused": Kind(422, "The model's provider refuses the content"),
     # Temporary failures of the server
-    "answer_not_in_format": Kind(502, "The answer has another form than was asked for"),
+    "answer_not_in_format": Kind(502, "The answer does not have the requested format"),
     "model_unreachable": Kind(502, "The model's provider did not answer"),
-    "budget_spent": Kind(402, "What may be used is used up"),
+    "budget_spent": Kind(402, "The budget is used up"),
     "model_overloaded": Kind(503, "The model's provider is overloaded"),
     "agent_unavailable": Kind(503, "The agent cannot answer"),
     "database_locked": Kind(503, "The database is busy"),
     "database_unavailable": Kind(503, "The database cannot be reached"),
-    "outcome_unknown": Kind(503, "The database broke off while writing"),
+    "outcome_unknown": Kind(503, "The connection to the database broke while writing"),
     "database_read_only": Kind(503, "The database cannot be written to"),
     "issuer_unreachable": Kind(503, "The identity provider cannot be reached"),
     "overloaded": Kind(503, "The server has too many connections"),
     "not_ready": Kind(503, "This instance takes no work now"),
     "disk_full": Kind(507, "The disk is full"),
-    "secret_unreadable": Kind(500, "A secret that is needed cannot be opened"),
-    "secret_key_missing": Kind(500, "There is no key to seal secrets with"),
+    "secret_unreadable": Kind(500, "A secret cannot be decrypted"),
+    "secret_key_missing": Kind(500, "There is no key to encrypt secrets with"),
     "internal": Kind(500, "Something went wrong inside Denizen"),
 }
 
 _CODE_OF_STATUS: Final = {400: "bad_request", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
-_INTERNAL: Final = "An error was logged. If it happens again, tell whoever runs this server."
+_INTERNAL: Final = "An error was logged. If it happens again, tell the administrator of this server."
 
 
 class Problem(HTTPException):
@@ -161,6 +161,11 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 def _sentence(code: str, request: Request) -> str:
     match code:
+        case "not_found" if request.url.path == "/v1/completions":
+            return "An agent answers messages and does not continue texts: use /v1/chat/completions."
+        case "not_found" if request.url.path.startswith("/v1/"):
+            there = "/v1/models, /v1/chat/completions, /v1/responses and /v1/embeddings"
+            return f"There is nothing at {request.url.path}. This server has {there}."
         case "not_found":
             return f"There is nothing at {request.url.path}."
         case "method_not_allowed":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from denizen.panel.rounds import ASSISTANT, Reply
 from denizen.panel.transcript import said
-from denizen.server.telling import Telling
+from denizen.server.growing_text import GrowingText
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class RoundText:
     """What one client has been sent of a round. Each method returns what to send next."""
 
     def __init__(self) -> None:
-        self._telling = Telling()
+        self._telling = GrowingText()
         self._spoken: Sequence[Reply] = ()
         self._told = 0
         """How many advisors, from the first on, were sent completely."""

@@ -12,9 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 MODULES: Final = (
     "messages", "streams", "spaces", "openai", "responses", "chat", "me", "health", "metrics", "session", "tokens",
-    "keys", "models", "identities", "organization", "entities", "pictures", "members", "search", "panels", "voices",
-    "agents", "definitions", "portability", "minds", "plans", "stances", "usage", "memory", "forgetting", "audit",
-    "calls", "triggers", "webhooks", "bridges", "files", "mcp", "a2a", "push", "provider_sign_in",
+    "keys", "models", "identities", "organization", "entities", "pictures", "members", "retention", "search", "panels",
+    "voices", "agents", "definitions", "portability", "minds", "plans", "stances", "usage", "memory", "forgetting",
+    "audit", "calls", "triggers", "webhooks", "bridges", "files", "mcp", "mcp_servers", "a2a", "push",
+    "provider_sign_in",
 )  # fmt: skip
 """Each has a `router`. A request is matched against one after the other: the busiest first."""
 
@@ -42,6 +43,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "login": ("session", "provider_sign_in"),
     "logins": ("session",),
     "mcp": ("mcp",),
+    "mcp-servers": ("mcp_servers",),
     "me": ("me",),
     "memory": ("memory",),
     "messages": ("search",),
@@ -57,7 +59,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "reflection": ("stances",),
     "session": ("session",),
     "sign-in": ("provider_sign_in",),
-    "spaces": ("spaces", "messages", "members", "memory", "audit", "calls", "portability"),
+    "spaces": ("spaces", "messages", "members", "retention", "memory", "audit", "calls", "portability"),
     "stream": ("streams",),
     "tokens": ("tokens",),
     "tools": ("agents",),

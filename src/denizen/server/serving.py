@@ -167,6 +167,7 @@ def _server(app: FastAPI, places: Places, handshakes: Handshakes | None) -> uvic
         server_header=False,
         date_header=False,  # uvicorn's comes from the loop that we do not use; the gate sends one.
         proxy_headers=False,
+        timeout_keep_alive=context.limits.idle_seconds,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     config.load()

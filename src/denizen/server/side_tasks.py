@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from denizen.server.shapes.openai import ChatMessage
+from denizen.server.shapes.openai import SYSTEM_ROLES, ChatMessage
 
 MODEL: Final = "task:"
 """The prefix of a model that answers every request as such a task."""
@@ -26,7 +26,7 @@ _CONVERSATION: Final = re.compile(r"\b(conversation|chat|exchange)\b", re.IGNORE
 
 def is_side_task(messages: Sequence[ChatMessage]) -> bool:
     """Whether this is a task about a conversation, and nothing that a person says."""
-    spoken = [each for each in messages if each.role not in ("system", "developer")]
+    spoken = [each for each in messages if each.role not in SYSTEM_ROLES]
     if len(spoken) != 1 or spoken[0].role != "user":
         return False
     text = spoken[0].text

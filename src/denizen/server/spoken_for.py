@@ -80,15 +80,20 @@ async def person_of(request: Request, caller: Caller, user: str | None = None) -
     return _told(request, caller, None)
 
 
-def tell(request: Request, header: str, value: str) -> None:
-    """Adds this header to the answer."""
-    request.scope.setdefault(ANSWER_HEADERS, {})[header] = value
+def add_notice(request: Request, sentence: str) -> None:
+    """Adds this to the header of the answer that says what the program may not expect."""
+    headers = _answer_headers(request)
+    headers[NOTICE_HEADER] = f"{headers[NOTICE_HEADER]} {sentence}" if NOTICE_HEADER in headers else sentence
+
+
+def _answer_headers(request: Request) -> dict[str, str]:
+    return request.scope.setdefault(ANSWER_HEADERS, {})
 
 
 def _told(request: Request, caller: Caller, notice: str | None) -> Caller:
-    tell(request, PERSON_HEADER, f"@{caller.entity.handle}")
+    _answer_headers(request)[PERSON_HEADER] = f"@{caller.entity.handle}"
     if notice is not None:
-        tell(request, NOTICE_HEADER, notice)
+        add_notice(request, notice)
     return caller
 
 

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 import structlog
@@ -18,9 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from denizen.access import roles, tokens
 from denizen.access.roles import Role
-from denizen.bus.port import Bus, Frame, Gap, Subscription
+from denizen.bus.port import Bus, Frame, Gap
 from denizen.bus.streams import MessageCreated, StreamFrame, from_payload
-from denizen.clock import SECOND
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
 from denizen.ids import EntityId
 from denizen.server.context import Context
@@ -33,8 +33,8 @@ MEDIA_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b": heartbeat\n\n"
 MOST_GATHERED: Final = 65_536
 """The most bytes that are sent to a reader at once."""
-FRAMES_GATHERED: Final = 8
-"""The most frames that are sent to a reader at once."""
+EVENTS_GATHERED: Final = 8
+"""After so many events, what was gathered is sent, even if more frames wait."""
 _WELCOME: Final = b"retry: 1000\n\n"
 _LINE_BREAKS: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\u0085\u2028\u2029"})
 
@@ -48,10 +48,27 @@ Heard: TypeAlias = tuple[str, StreamFrame]
 
 def event(name: str, data: str, id: int | str | None = None) -> bytes:
     """Formats one event; `data` is JSON, `id` is set if a reader can resume after it."""
+    if id is not None:
+        return ResumableEvent(name, data).with_id(id)
+    return f"event: {name}\n{_data_line(data)}".encode()
+
+
+class ResumableEvent:
+    """An event of many readers who can resume after it, each with an id of their own. It is encoded once."""
+
+    __slots__ = ("_after_id", "_before_id")
+
+    def __init__(self, name: str, data: str) -> None:
+        self._before_id = f"event: {name}\nid: ".encode()
+        self._after_id = f"\n{_data_line(data)}".encode()
+
+    def with_id(self, id: int | str) -> bytes:
+        return self._before_id + str(id).encode() + self._after_id
+
+
+def _data_line(data: str) -> str:
     # JSON is one line anyway, but some clients break lines at these as well.
-    data = data.translate(_LINE_BREAKS)
-    identifier = "" if id is None else f"id: {id}\n"
-    return f"event: {name}\n{identifier}data: {data}\n\n".encode()
+    return f"data: {data.translate(_LINE_BREAKS)}\n\n"
 
 
 def require_good(tx: Tx, token_id: str) -> Role:
@@ -115,25 +132,25 @@ async def run_feed(
     this. Between its call and the end of the feed nothing else happens.
     """
     gathered = _Gathered(say)
-    story, clock = write(gathered.say), context.runtime.clock
+    story = write(gathered.say)
     await story.approach()
     following = story.topics
     # Listening begins before the first look: what happens in between is heard, and looked for again.
-    async with hearing(context.runtime.bus, context.limits.stream_frames, following) as ear:
+    pause = partial(context.runtime.clock.sleep, context.limits.heartbeat_seconds)
+    async with hearing(context.runtime.bus, context.limits.stream_frames, following, pause=pause) as ear:
         await say(_WELCOME)
         try:
             await story.begin()
-            heartbeat = int(context.limits.heartbeat_seconds * SECOND)
-            look_at = clock.now() + heartbeat
             while not ear.over:
-                if (now := clock.now()) >= look_at or now < look_at - heartbeat:
+                if ear.is_due:
                     # However much is heard meanwhile: of a process that died, or that does not know whether it has
                     # committed, nothing is heard.
-                    look_at = now + heartbeat
+                    ear.is_due = False
                     await say(HEARTBEAT)
                     await story.look()
-                elif story.topics != following:
-                    following = story.topics
+                    await gathered.send()
+                elif (topics := story.topics) is not following and topics != following:
+                    following = topics
                     await ear.follow(following)
                     await story.look()
                 elif (item := ear.take()) is not None:
@@ -144,8 +161,7 @@ async def run_feed(
                     if rests is not None and ear.is_empty and rests(story, ear):
                         return True
                     ear.is_waited_for = True
-                    if not await clock.wait(ear.arrived, (look_at - now) / SECOND):
-                        look_at = clock.now()
+                    await ear.arrived.wait()
                     ear.is_waited_for = False
         except DenizenError:
             # What was sent before belongs to the reader.
@@ -161,7 +177,6 @@ class _Gathered:
         self._say = say
         self._told: list[bytes] = []
         self._bytes = 0
-        self._heard = 0
 
     async def say(self, data: bytes) -> None:
         self._told.append(data)
@@ -171,25 +186,29 @@ class _Gathered:
 
     async def heard(self) -> None:
         """Notes that a frame was handled. However many come, the reader does not wait for the last of them."""
-        self._heard += 1
-        if self._heard >= FRAMES_GATHERED:
+        if len(self._told) >= EVENTS_GATHERED:
             await self.send()
 
     async def send(self) -> None:
-        told, self._told, self._bytes, self._heard = self._told, [], 0, 0
+        told, self._told, self._bytes = self._told, [], 0
         if told:
             await self._say(b"".join(told))
 
 
 @asynccontextmanager
-async def hearing(bus: Bus, limit: int, topics: Iterable[str]) -> AsyncGenerator[Ear]:
-    """Listens to these topics inside the block."""
-    async with bus.subscribe(*sorted(topics), limit=limit) as frames, asyncio.TaskGroup() as tasks:
-        ear = Ear(frames, limit)
-        # A task of its own, which never waits for the reader: only so can it notice that the reader does not read.
-        listening = tasks.create_task(ear.listen(), name="bus of a stream")
+async def hearing(
+    bus: Bus, limit: int, topics: Iterable[str], *, pause: Callable[[], Awaitable[None]] | None = None
+) -> AsyncGenerator[Ear]:
+    """Listens to these topics inside the block. With `pause`, it is time to look after each of them."""
+    ear = Ear(bus, limit, topics)
+    async with ear.subscription, asyncio.TaskGroup() as tasks:
+        # A task of its own, which never waits for the reader: only so is a reader cut off that does not read.
+        running = [tasks.create_task(ear.listen(), name="bus of a stream")]
+        if pause is not None:
+            running.append(tasks.create_task(ear.tick(pause), name="heartbeat of a stream"))
         yield ear
-        listening.cancel()
+        for each in running:
+            each.cancel()
 
 
 _DECODED: Final[deque[tuple[Frame, StreamFrame | None]]] = deque(maxlen=16)
@@ -208,34 +227,40 @@ def _decoded(item: Frame) -> StreamFrame | None:
 class Ear:
     """The frames from the bus that the reader was not sent yet."""
 
-    def __init__(self, frames: Subscription, limit: int) -> None:
+    def __init__(self, bus: Bus, limit: int, topics: Iterable[str]) -> None:
+        self.subscription = bus.subscribe(*sorted(topics), deliver=self.put)
         self.arrived = asyncio.Event()
         self.over = False
         """Whether the bus is closed."""
+        self.is_due = False
+        """Whether it is time to look at the database although nothing was heard."""
         self.is_waited_for = False
         """Whether the feed waits for frames, and has sent everything before."""
-        self._frames = frames
         self._limit = limit
         self._waiting: deque[Heard | Gap] = deque()
 
     @property
     def is_empty(self) -> bool:
         """Whether the feed has handled every frame that was published so far."""
-        return not self._waiting and self._frames.is_empty
+        return not self._waiting
 
     async def follow(self, topics: Iterable[str]) -> None:
         """Listens to these topics from now on."""
-        await self._frames.follow(*sorted(topics))
+        await self.subscription.follow(*sorted(topics))
 
     async def listen(self) -> None:
-        """Collects frames until the bus is closed. Raises `SubscriberTooSlow` if too many wait."""
-        async for item in self._frames:
-            if isinstance(item, Gap):
-                self._put(item)
-            elif (frame := _decoded(item)) is not None:
-                self._put((item.topic, frame))
+        """Waits until the bus is closed. Raises `SubscriberTooSlow` if too many frames wait."""
+        async for _ in self.subscription:
+            raise AssertionError("Frames are delivered to `put`.")
         self.over = True
         self.arrived.set()
+
+    async def tick(self, pause: Callable[[], Awaitable[None]]) -> None:
+        """One timer for the whole stream: one for each wait would cost more than the wait."""
+        while True:
+            await pause()
+            self.is_due = True
+            self.arrived.set()
 
     def take(self) -> Heard | Gap | None:
         """Returns the oldest frame."""
@@ -244,21 +269,28 @@ class Ear:
             self.arrived.clear()
         return item
 
-    def _put(self, item: Heard | Gap) -> None:
-        if self._waiting and _same_place(self._waiting[-1], item):
-            # One look finds both; the later one is kept, because it must not have been seen yet.
-            self._waiting.pop()
-        self._waiting.append(item)
-        if len(self._waiting) > self._limit:
-            raise SubscriberTooSlow
+    def put(self, item: Frame | Gap) -> bool:
+        """Takes what the bus has published; returns whether not too many frames wait."""
+        if isinstance(item, Gap):
+            if not self._waiting or not isinstance(self._waiting[-1], Gap):
+                self._waiting.append(item)
+        elif (frame := _decoded(item)) is not None:
+            new = (item.topic, frame)
+            if self._waiting and _same_place(self._waiting[-1], new):
+                # One look finds both; the later one is kept, because it must not have been seen yet.
+                self._waiting.pop()
+            self._waiting.append(new)
+        else:
+            return True
         self.arrived.set()
+        return len(self._waiting) <= self._limit
 
 
-def _same_place(one: Heard | Gap, other: Heard | Gap) -> bool:
+def _same_place(one: Heard | Gap, other: Heard) -> bool:
     """Whether both announce a new message in the same space."""
-    if isinstance(one, Gap) or isinstance(other, Gap):
+    if not isinstance(other[1], MessageCreated) or isinstance(one, Gap):
         return False
-    return one[0] == other[0] and isinstance(one[1], MessageCreated) and isinstance(other[1], MessageCreated)
+    return one[0] == other[0] and isinstance(one[1], MessageCreated)
 
 
 @contextmanager

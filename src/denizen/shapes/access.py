@@ -7,40 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from denizen.shapes.examples import given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import Role, TokenKind
 
 Whose = Literal["organization", "me"]
 
 
-_NOOR = "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41"
-
-
-_TOKEN = "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e"  # noqa: S105  an id
-
-
-_TIME = "2026-01-05T09:00:00Z"
-
-
-_SHOWN_TOKEN = {
-    "id": _TOKEN,
-    "entity_id": _NOOR,
-    "kind": "token",
-    "role": "member",
-    "name": "Backup script",
-    "speaks_for_others": False,
-    "created_at": _TIME,
-    "expires_at": None,
-    "revoked_at": None,
-    "last_used_at": None,
-}
-
-
 class KnownToken(Value):
     """A token, a session, a login link or a sign-in through an identity provider, without its secret."""
 
-    model_config = given(**_SHOWN_TOKEN)
+    model_config = example(name="Backup script")
 
     id: str
     entity_id: str
@@ -59,7 +36,7 @@ class KnownToken(Value):
 class SessionOpened(KnownToken):
     """The session, and the half of its secret that is not in the cookie."""
 
-    model_config = given(**_SHOWN_TOKEN | {"kind": "session", "name": "browser", "page_key": "dzp_…"})
+    model_config = example(kind="session", name="browser", page_key="dzp_…")
 
     page_key: Annotated[str, Field(description="Send it as `Denizen-Page-Key` with every request of the session.")]
 
@@ -67,7 +44,7 @@ class SessionOpened(KnownToken):
 class ListedToken(KnownToken):
     """A token in a list."""
 
-    model_config = given(**_SHOWN_TOKEN, handle="noor")
+    model_config = example(name="Backup script", handle="noor")
 
     handle: Annotated[str, Field(description="The handle of its owner.")]
 
@@ -75,7 +52,7 @@ class ListedToken(KnownToken):
 class TokenCreated(Value):
     """A token with a new secret, which is shown only once."""
 
-    model_config = given(token=_SHOWN_TOKEN, secret="dz_…")  # noqa: S106
+    model_config = example(secret="dz_…")  # noqa: S106
 
     token: KnownToken
     secret: str
@@ -84,19 +61,13 @@ class TokenCreated(Value):
 class TokenList(Value):
     """Tokens, sessions and login links, oldest first."""
 
-    model_config = given(tokens=[{**_SHOWN_TOKEN, "handle": "noor"}])
-
     tokens: list[ListedToken]
 
 
 class LoginCreated(Value):
     """A link that can be used once, within ten minutes."""
 
-    model_config = given(
-        url="http://127.0.0.1:8420/login#dzl_…",
-        secret="dzl_…",  # noqa: S106
-        expires_at=_TIME,
-    )
+    model_config = example(url="http://127.0.0.1:8420/login#dzl_…", secret="dzl_…")  # noqa: S106
 
     url: Annotated[str, Field(description="The secret is behind the #, which browsers never send.")]
     secret: str
@@ -106,7 +77,7 @@ class LoginCreated(Value):
 class KeyOut(Value):
     """A stored key, without its value."""
 
-    model_config = given(name="OPENAI_API_KEY", whose="organization", hint="…cdef", created_at=_TIME, updated_at=_TIME)
+    model_config = example(name="OPENAI_API_KEY", hint="…cdef")
 
     name: str
     whose: Open[Whose]
@@ -124,7 +95,7 @@ class KeyList(Value):
 class IdentityOut(Value):
     """An identity at an identity provider."""
 
-    model_config = given(issuer="https://login.example.com", subject="248289761001", created_at=_TIME)
+    model_config = example(subject="248289761001")
 
     issuer: str
     subject: str

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import ADA, NINE, given
+from denizen.shapes.examples import ADA, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import AgentState, BudgetScope, StatusAction, StatusCause
 
@@ -16,11 +16,9 @@ from denizen.shapes.vocabulary import AgentState, BudgetScope, StatusAction, Sta
 class AgentTrouble(Value):
     """Why an agent cannot think."""
 
-    model_config = given(
-        cause="key",
+    model_config = example(
         text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
         actions=["try_again", "settings"],
-        retry_at="2026-01-05T09:10:00Z",
     )
 
     cause: Open[StatusCause]
@@ -29,28 +27,16 @@ class AgentTrouble(Value):
     retry_at: Annotated[datetime | None, Field(description="When it tries again by itself, if that is known.")]
 
 
-_AGENT = {
-    "id": ADA,
-    "handle": "ada",
-    "name": "Ada",
-    "status": "sleeping",
-    "model": "demo",
-    "about": "You look after this house.",
-    "purpose": "Keeps the house in order.",
-}
-
-
 class AgentOut(Value):
     """An agent of your organization."""
 
-    model_config = given(**_AGENT)
+    model_config = example(id=ADA, model="demo")
 
     id: str
     handle: str
     name: str
     status: Open[AgentState]
     model: str
-    about: Annotated[str, Field(description="The beginning of its instructions.")]
     purpose: Annotated[str, Field(description="What it is for, in a line for people; empty: none was written.")] = ""
     trouble: Annotated[AgentTrouble | None, Field(description="Why it cannot think; null: it can.")] = None
 
@@ -65,14 +51,7 @@ class RestingOut(Value):
 class AgentDetail(AgentOut):
     """An agent; for admins, with its definition."""
 
-    model_config = given(
-        **_AGENT,
-        created_at=NINE,
-        cycles=12,
-        resting=None,
-        version=3,
-        definition={"model": "demo", "instructions": "You look after this house.\nBe brief."},
-    )
+    model_config = example(id=ADA, model="demo", definition={"instructions": "You look after this house.\nBe brief."})
 
     created_at: datetime
     cycles: Annotated[int, Field(description="The number of cycles.")]
@@ -90,8 +69,6 @@ class AgentDetail(AgentOut):
 class ListedAgent(AgentOut):
     """An agent in a list."""
 
-    model_config = given(**_AGENT, last_cycle_at=NINE)
-
     last_cycle_at: Annotated[datetime | None, Field(description="When it was last awake; null: never yet.")]
 
 
@@ -107,7 +84,7 @@ class AgentPage(Value):
 class ToolOut(Value):
     """A tool that agents can use by name."""
 
-    model_config = given(name="look_up", description="Look something up in the handbook.")
+    model_config = example(name="look_up", description="Look something up in the handbook.")
 
     name: str
     description: str

@@ -8,32 +8,15 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.examples import NOOR, THING, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import AuditKind
-
-_NAMED = {"id": NOOR, "handle": "noor", "name": "Noor"}
-
-
-_ENTRY = {
-    "number": 12,
-    "at": NINE,
-    "by": _NAMED,
-    "token_id": THING,
-    "kind": "people",
-    "action": "change_entity",
-    "what": "changed the name or role of",
-    "subject_id": NOOR,
-    "subject": _NAMED,
-    "detail": {"role": ["member", "admin"]},
-    "reason": None,
-}
 
 
 class NamedOut(Value):
     """A person, an agent or a space, with its present name."""
 
-    model_config = given(**_NAMED)
+    model_config = example(id=NOOR, handle="noor", name="Noor")
 
     id: str
     handle: Annotated[str, Field(description="Empty for a space.")]
@@ -43,7 +26,7 @@ class NamedOut(Value):
 class AuditEntry(Value):
     """One change: who made it, when, and to what."""
 
-    model_config = given(**_ENTRY)
+    model_config = example(token_id=THING, kind="people", action="change_entity", what="changed the name or role of")
 
     number: int
     at: datetime
@@ -61,7 +44,7 @@ class AuditEntry(Value):
 class AuditPage(Value):
     """Entries of the audit log, newest first."""
 
-    model_config = given(entries=[_ENTRY], next=12, kinds=["people", "tokens"])
+    model_config = example(kinds=["people", "tokens"])
 
     entries: list[AuditEntry]
     next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
@@ -71,7 +54,7 @@ class AuditPage(Value):
 class OpeningOut(Value):
     """A private space that an owner may read for a while."""
 
-    model_config = given(id=THING, space_id=KITCHEN, reason="A complaint.", opened_at=NINE, until=NINE)
+    model_config = example(reason="A complaint.")
 
     id: str
     space_id: str

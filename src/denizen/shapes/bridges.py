@@ -1,4 +1,4 @@
-"""Bridges to services elsewhere, their channels, and accounts."""
+"""Bridges to other services, their channels, and accounts."""
 
 from __future__ import annotations
 
@@ -7,39 +7,31 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import KITCHEN, NINE, THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
-from denizen.shapes.vocabulary import BridgeState
-
-_CHANNEL = {
-    "id": THING, "space_id": KITCHEN, "space_name": "Kitchen", "room": "ticket-7", "connected": True,
-    "created_at": NINE,
-}  # fmt: skip
-_BRIDGE = {
-    "id": THING, "name": "Helpdesk", "handle": "helpdesk", "kind": "webhook",
-    "settings": {"url": "https://example.org/denizen"}, "path": f"/hooks/bridges/{THING}", "state": "connected",
-    "problem": None, "problem_at": None, "retry_at": None, "connected_at": NINE, "waiting": 0, "waiting_since": None,
-    "failed": 0, "channels": [_CHANNEL], "created_at": NINE,
-}  # fmt: skip
+from denizen.shapes.vocabulary import BridgeSettingType, BridgeState
 
 
 class ChannelOut(Value):
-    """A room elsewhere, and the space that it is connected with."""
-
-    model_config = given(**_CHANNEL)
+    """A room of another service, and the space that it is connected with."""
 
     id: str
     space_id: str
     space_name: Annotated[str | None, Field(description="Null for a private space that you are not in.")]
-    room: Annotated[str | None, Field(description="Its id elsewhere; null as above.")]
+    room: Annotated[str | None, Field(description="Its id in that service; null as above.")]
     connected: Annotated[bool, Field(description="False if the bridge was removed from the space.")]
+    conversations: Annotated[
+        int, Field(description="How many conversations in it became spaces of their own, where it holds many.")
+    ]
     created_at: datetime
 
 
 class BridgeOut(Value):
     """A bridge, and how it does."""
 
-    model_config = given(**_BRIDGE)
+    model_config = example(
+        name="Helpdesk", handle="helpdesk", kind="webhook", path="/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+    )
 
     id: str
     name: str
@@ -51,13 +43,14 @@ class BridgeOut(Value):
         Open[BridgeState],
         Field(
             description="`connected`; `failing`: it tries again by itself; `parked`: somebody has to change something; "
-            "`stopped`: no server carries its messages."
+            "`paused`: an admin has it carry nothing; `stopped`: no server carries its messages."
         ),
     ]
     problem: Annotated[str | None, Field(description="The last problem, and what to do.")]
     problem_at: datetime | None
     retry_at: Annotated[datetime | None, Field(description="When a parked bridge tries again by itself.")]
     connected_at: Annotated[datetime | None, Field(description="When something last went through.")]
+    paused_at: Annotated[datetime | None, Field(description="Since when it is paused.")]
     waiting: Annotated[int, Field(description="How many messages and changes wait to be sent.")]
     waiting_since: Annotated[datetime | None, Field(description="Since when the oldest of them waits.")]
     failed: Annotated[int, Field(description="How many could not be delivered.")]
@@ -68,22 +61,58 @@ class BridgeOut(Value):
 class BridgeCreated(Value):
     """A new bridge with the secret that was made for it, which is shown only once."""
 
-    model_config = given(bridge=_BRIDGE, secret="shown-this-once")  # noqa: S106  an example
-
     bridge: BridgeOut
     secret: Annotated[str | None, Field(description="Both sides sign with it. Null if this kind has none.")]
 
 
+class BridgeSettingOut(Value):
+    """A setting of a kind of bridge."""
+
+    model_config = example(
+        name="url", about="The address that gets what is said.", required=True, secret=False, type="text"
+    )
+
+    name: str
+    about: str
+    required: bool
+    secret: Annotated[bool, Field(description="Whether it may only name a secret, as `${NAME}`.")]
+    type: Annotated[Open[BridgeSettingType], Field(description="`list`: several texts.")]
+
+
+class BridgeKindOut(Value):
+    """A kind of bridge that this server has."""
+
+    name: str
+    settings: list[BridgeSettingOut]
+
+
 class BridgeList(Value):
-    """The bridges of the organization."""
+    """The bridges of the organization, and the kinds that there are."""
 
     bridges: list[BridgeOut]
+    kinds: list[BridgeKindOut]
+
+
+class BridgeAddressOut(Value):
+    """An account at another service that has written through a bridge."""
+
+    model_config = example(account="@noor:example.org", name="Noor", person="Noor")
+
+    account: str
+    name: Annotated[str, Field(description="The name of the guest that it became.")]
+    person_id: Annotated[str | None, Field(description="The person that it is linked to.")]
+    person: str | None
+    linked_at: datetime | None
+
+
+class BridgeAddressList(Value):
+    """The accounts that have written through a bridge: linked ones first; at most 500."""
+
+    addresses: list[BridgeAddressOut]
 
 
 class AddressOut(Value):
-    """An account elsewhere that is linked to you."""
-
-    model_config = given(bridge_id=THING, account="@noor:example.org", linked_at=NINE)
+    """An account at another service that is linked to you."""
 
     bridge_id: str
     account: str

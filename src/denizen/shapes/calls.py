@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import ADA, KITCHEN, NOOR, THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import CallMode, CallState
 
@@ -15,31 +15,21 @@ from denizen.shapes.vocabulary import CallMode, CallState
 class CallOut(Value):
     """A tool call of an agent that people see or answer."""
 
-    model_config = given(
-        id=THING,
-        agent_id=ADA,
-        space_id=KITCHEN,
-        after_seq=7,
-        tool="confirm_action",
-        mode="pause",
-        state="waiting",
-        arguments={"question": "Deploy v2.1?"},
-        result=None,
-        created_at="2026-01-05T09:00:00Z",
-        expires_at="2026-01-06T09:00:00Z",
-        settled_at=None,
-        settled_by=None,
-        approval=False,
-        code=None,
-        why=None,
-    )
+    model_config = example(tool="confirm_action", arguments={"action": "Order flour"})
 
     id: str
     agent_id: str
     space_id: str | None
     after_seq: Annotated[int, Field(description="The number of the message that it follows.")]
     tool: str
-    mode: Annotated[Open[CallMode], Field(description="`pause`, `async`: you may answer it. Others are only shown.")]
+    mode: Annotated[
+        Open[CallMode],
+        Field(
+            description="`pause`, `async`: a question of the agent, which you may answer. `elicitation`: a question of "
+            "an MCP server with a `message` and a `form` (JSON Schema) or a `url`; the answer is "
+            '`{"action": "accept", "content": {…}}`, or `decline` or `cancel`. Others are only shown.'
+        ),
+    ]
     state: Open[CallState]
     arguments: JsonValue
     result: str | None
@@ -70,17 +60,7 @@ class CallList(Value):
 class ApprovalOut(Value):
     """A valid approval: the agent may repeat the call, with the same arguments, without asking."""
 
-    model_config = given(
-        id=THING,
-        agent_id=ADA,
-        tool="send_email",
-        arguments={"to": "bo@example.com", "body": "Hello"},
-        uses_left=2,
-        expires_at="2026-01-06T09:00:00Z",
-        given_by=NOOR,
-        space_id=KITCHEN,
-        created_at="2026-01-05T09:00:00Z",
-    )
+    model_config = example(tool="send_email", arguments={"to": "sam@example.com"})
 
     id: str
     agent_id: str

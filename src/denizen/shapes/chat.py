@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from denizen.shapes.calls import CallOut
+from denizen.shapes.examples import example
 from denizen.shapes.spaces import MessageOut
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import ChatOutcome, StatusCause
-
-_EXAMPLE = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
 
 
 class FinalResponse(Value):
@@ -32,25 +31,7 @@ class ChatUsage(Value):
 class ChatAnswer(Value):
     """The outcome of a message, and the answer of the agent."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "outcome": "acted",
-                    "space_id": _EXAMPLE,
-                    "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                    "messages": [],
-                    "final_response": {"markdown": "**It did.**", "text": "It did."},
-                    "cycle": 12,
-                    "usage": {"input_tokens": 1480, "output_tokens": 31, "cost_micros": 610},
-                    "waiting_for": [],
-                    "note": "",
-                    "cause": None,
-                    "metadata": {},
-                }
-            ]
-        }
-    )
+    model_config = example(messages=[], waiting_for=[], note="")
 
     outcome: Annotated[
         Open[ChatOutcome],

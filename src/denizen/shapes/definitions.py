@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
 
 
@@ -22,11 +22,9 @@ class FieldChangeOut(Value):
 class ChangeOut(Value):
     """The result for one item of a document."""
 
-    model_config = given(
-        kind="person", name="sam", action="created", fields=[{"path": "name", "old": None, "new": "Sam"}]
-    )
+    model_config = example(kind="person", name="sam")
 
-    kind: Open[Literal["agent", "space", "person"]]
+    kind: Open[Literal["agent", "space", "person", "bridge"]]
     name: Annotated[str, Field(description="A handle, or the name of a space.")]
     action: Open[Literal["created", "changed", "unchanged"]]
     fields: list[FieldChangeOut]
@@ -34,8 +32,6 @@ class ChangeOut(Value):
 
 class Applied(Value):
     """The results, in the order of the documents."""
-
-    model_config = given(dry_run=False, changes=[], warnings=[])
 
     dry_run: Annotated[bool, Field(description="Whether it was a dry run, without changes.")]
     changes: list[ChangeOut]
@@ -46,7 +42,5 @@ class Applied(Value):
 
 class DocumentOut(Value):
     """An agent as a document."""
-
-    model_config = given(document={"name": "Ada", "handle": "ada", "instructions": "You look after this house."})
 
     document: Annotated[Mapping[str, JsonValue], Field(description="As `docs/definitions.md` tells it; no secrets.")]

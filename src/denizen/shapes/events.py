@@ -142,6 +142,15 @@ class SpaceStatuses(Value):
     statuses: list[StatusOut]
 
 
+class TypingElsewhere(Value):
+    """Somebody is typing in a connected room of another service. It holds for about ten seconds."""
+
+    type: Literal["typing"] = "typing"
+    space: str
+    name: str
+    account: Annotated[str, Field(description="The account at that service, to tell people of the same name apart.")]
+
+
 class MetadataUpdate(Value):
     """The metadata of a conversation has changed: its summary; or the profile or the memories of an agent in it."""
 
@@ -303,6 +312,7 @@ class PanelChanged(Value):
 Stream = Literal["space", "agent", "person"]
 EventData: TypeAlias = (
     MessageOut
+    | TypingElsewhere
     | CallOut
     | RoundOut
     | StreamStarted
@@ -364,6 +374,7 @@ EVENTS: Final[Mapping[str, EventKind]] = {
     "space.changed": EventKind(SpaceChanged, _SHARED),
     "space.read": EventKind(SpaceRead, ("person",)),
     "space.statuses": EventKind(SpaceStatuses, _SHARED),
+    "typing": EventKind(TypingElsewhere, _SHARED),
     "panel.round": EventKind(RoundOut, _SHARED),
     "panel.reply": EventKind(PanelReply, _SHARED),
     "panel.delta": EventKind(PanelDelta, _SHARED),

@@ -7,23 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.shapes.examples import THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Value
 
 
 class FileOut(Value):
     """An upload, or a file of a message."""
 
-    model_config = given(
-        id=THING,
-        name="photo.jpg",
-        media_type="image/jpeg",
-        size=48213,
-        arrived=48213,
-        complete=True,
-        message_id=None,
-        created_at="2026-01-05T09:00:00Z",
-    )
+    model_config = example(name="photo.jpg")
 
     id: str
     name: str
@@ -39,8 +30,6 @@ class FileOut(Value):
 class FileUsage(Value):
     """How much room the files of an organization take."""
 
-    model_config = given(used=48_213_000, limit=10_737_418_240, file_limit=26_214_400)
-
     used: Annotated[int, Field(description="In bytes. The same content counts once, unfinished uploads count whole.")]
     limit: Annotated[int, Field(description="What all files of the organization together may take.")]
     file_limit: Annotated[int, Field(description="What one file may take.")]
@@ -49,10 +38,9 @@ class FileUsage(Value):
 class FileLink(Value):
     """An address that shows a file without a token, for an hour."""
 
-    model_config = given(
-        url=f"/files/{THING}/1767607200-3f0a/photo.jpg",
-        thumbnail=f"/files/{THING}/1767607200-3f0a/photo.jpg?size=320",
-        expires_at="2026-01-05T10:00:00Z",
+    model_config = example(
+        url="/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg",
+        thumbnail="/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg?size=320",
     )
 
     url: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.shapes.examples import NINE, NOOR, THING, given
+from denizen.shapes.examples import NOOR, THING, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import ReceiptKind
 
@@ -16,15 +16,7 @@ from denizen.shapes.vocabulary import ReceiptKind
 class ReceiptOut(Value):
     """A receipt of what was forgotten: how much was removed from where, never the content."""
 
-    model_config = given(
-        id=THING,
-        kind="message",
-        subject_id=THING,
-        by_id=NOOR,
-        removed={"messages": 1, "log": 4, "passages": 2},
-        created_at=NINE,
-        dry_run=False,
-    )
+    model_config = example(subject_id=THING, by_id=NOOR, removed={"messages": 1, "log": 4, "passages": 2})
 
     id: Annotated[str | None, Field(description="Null after a dry run.")]
     kind: Open[ReceiptKind]

@@ -8,15 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from denizen.shapes.agents import AgentTrouble
-from denizen.shapes.examples import ADA, NINE, THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import AGENTS_CHECKED, AGENTS_SHOWN
 
 
 class Health(Value):
     """The server answers."""
-
-    model_config = given(ok=True, version="0.1.0")
 
     ok: Literal[True] = True
     version: str
@@ -25,40 +23,12 @@ class Health(Value):
 class Ready(Value):
     """This instance is ready."""
 
-    model_config = given(ready=True, version="0.1.0")
-
     ready: Literal[True] = True
     version: str
 
 
-_INSTANCE = {"id": THING, "seen_at": NINE, "agents": 2, "answers": True}
-
-
-_AGENT = {
-    "agent_id": ADA,
-    "handle": "ada",
-    "name": "Ada",
-    "can_think": False,
-    "trouble": {
-        "cause": "key",
-        "text": "OpenAI rejected the API key of Ada.",
-        "actions": ["try_again"],
-        "retry_at": None,
-    },
-    "waiting": 1,
-    "waiting_since": NINE,
-    "dead": 0,
-    "needs_a_person": True,
-}
-
-
-_TROUBLE = {"agent_id": ADA, "handle": "ada", "name": "Ada", "events": 1, "since": NINE}
-
-
 class InstanceOut(Value):
     """A process that runs agents."""
-
-    model_config = given(**_INSTANCE)
 
     id: str
     seen_at: datetime
@@ -69,8 +39,6 @@ class InstanceOut(Value):
 class TroubleOut(Value):
     """An agent with events that are not handled."""
 
-    model_config = given(**_TROUBLE)
-
     agent_id: str
     handle: str
     name: str
@@ -80,8 +48,6 @@ class TroubleOut(Value):
 
 class AgentHealth(Value):
     """Whether an agent can think on the instance that answers, and how long people have waited for it."""
-
-    model_config = given(**_AGENT)
 
     agent_id: str
     handle: str
@@ -111,7 +77,7 @@ AlertCode = Literal[
 class AlertOut(Value):
     """Something that needs a person."""
 
-    model_config = given(code="dead_events", text="1 event was given up: look at it, and try again or leave it.")
+    model_config = example(code="dead_events", text="1 event was given up: look at it, and try again or leave it.")
 
     code: Open[AlertCode]
     text: str
@@ -119,17 +85,6 @@ class AlertOut(Value):
 
 class HealthOut(Value):
     """The present health of your organization."""
-
-    model_config = given(
-        version="0.1.0",
-        missing=[],
-        instances=[_INSTANCE],
-        agents=[_AGENT],
-        agents_checked=1,
-        dead=[_TROUBLE],
-        late=[],
-        alerts=[{"code": "dead_events", "text": "1 event was given up: look at it, and try again or leave it."}],
-    )
 
     version: str
     missing: Annotated[list[str], Field(description="Why the instance that answered is not ready.")]

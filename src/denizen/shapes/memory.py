@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from denizen.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.examples import ADA, NOOR, THING, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import DifferenceKind, MemoryCategory, MemoryChangeKind, MemoryScope, RecallReason
 
@@ -15,22 +15,7 @@ from denizen.shapes.vocabulary import DifferenceKind, MemoryCategory, MemoryChan
 class MemoryOut(Value):
     """A memory."""
 
-    model_config = given(
-        id=THING,
-        scope="user",
-        category="preferences",
-        text="Noor likes short answers.",
-        confidence=0.9,
-        space_id=KITCHEN,
-        user_id=NOOR,
-        agent_id=None,
-        sources=[THING],
-        uses=3,
-        used_at=NINE,
-        superseded_by=None,
-        created_at=NINE,
-        updated_at=NINE,
-    )
+    model_config = example(category="preferences", text="Noor likes short answers.", sources=[THING])
 
     id: str
     scope: Open[MemoryScope]
@@ -66,24 +51,7 @@ class PieceOut(Value):
 class MemoryVersionOut(Value):
     """A memory at one time."""
 
-    model_config = given(
-        id="17.42",
-        number=2,
-        memory_id=THING,
-        kind="corrected",
-        text="Noor likes long answers.",
-        difference=[
-            {"kind": "same", "text": "Noor likes "},
-            {"kind": "removed", "text": "short "},
-            {"kind": "added", "text": "long "},
-            {"kind": "same", "text": "answers."},
-        ],
-        by_id=NOOR,
-        model="",
-        sources=[],
-        created_at=NINE,
-        current=True,
-    )
+    model_config = example(id="17.42", kind="corrected", text="Noor likes long answers.", by_id=NOOR, sources=[])
 
     id: str
     number: Annotated[int, Field(description="From 1, the oldest first.")]
@@ -126,8 +94,6 @@ class Scopes(BaseModel):
 class PolicyOut(Value):
     """The long-term memory settings of a conversation; null: not set, the default applies."""
 
-    model_config = given(enabled=None, scopes={"user": False}, share_with_organization=None)
-
     enabled: bool | None
     scopes: Scopes
     share_with_organization: bool | None
@@ -136,15 +102,7 @@ class PolicyOut(Value):
 class ConversationMemory(Value):
     """The summary of a conversation, and its memory settings."""
 
-    model_config = given(
-        space_id=KITCHEN,
-        summary_markdown="Noor asked about the build.",
-        memory_json={"facts": [{"text": "The build passes.", "confidence": 0.9, "sources": [1]}]},
-        upto=12,
-        passes=1,
-        updated_at=NINE,
-        policy={"enabled": None, "scopes": {}, "share_with_organization": None},
-    )
+    model_config = example(summary_markdown="Noor asked about the build.")
 
     space_id: str
     summary_markdown: str
@@ -159,7 +117,7 @@ class ConversationMemory(Value):
 class RetrievalOut(Value):
     """A recall of long-term memories in one cycle: numbers, never the text of a memory."""
 
-    model_config = given(reason="first", memories={"user": 1}, characters=22, refused={"organization": "scope_off"})
+    model_config = example(memories={"user": 1}, refused={"organization": "scope_off"})
 
     reason: Annotated[
         Open[RecallReason],
@@ -176,15 +134,7 @@ class RetrievalOut(Value):
 class OrganizationMemoryOut(Value):
     """The long-term memory settings of an organization."""
 
-    model_config = given(
-        enabled=True,
-        conversation=True,
-        user=True,
-        persona=True,
-        organization=True,
-        publish=False,
-        categories=["facts", "people", "projects", "decisions"],
-    )
+    model_config = example(categories=["facts", "people", "projects", "decisions"])
 
     enabled: bool
     conversation: bool
@@ -198,7 +148,7 @@ class OrganizationMemoryOut(Value):
 class FindingOut(Value):
     """A problem of one or two memories."""
 
-    model_config = given(problem="duplicate", scope="user", memories=[THING, ADA], why="they have the same words")
+    model_config = example(memories=[THING, ADA], why="they have the same words")
 
     problem: Open[Literal["duplicate", "junk", "never used", "contradiction"]]
     scope: str
@@ -209,7 +159,7 @@ class FindingOut(Value):
 class ReportOut(Value):
     """The number of memories and their problems, without their texts."""
 
-    model_config = given(counts={"conversation": 12, "user": 5, "persona": 5}, superseded=2, findings=[])
+    model_config = example(counts={"conversation": 12, "user": 5, "persona": 5})
 
     counts: Annotated[dict[str, int], Field(description="By scope.")]
     superseded: int

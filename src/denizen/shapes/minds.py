@@ -4,38 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
 from denizen.shapes.agents import RestingOut
 from denizen.shapes.calls import CallOut
-from denizen.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.examples import ADA, KITCHEN, example
 from denizen.shapes.plans import GoalOut, NoteOut, PlanOut
 from denizen.shapes.stances import StandingOut
 from denizen.shapes.usage import Limits, UsedOut
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import AgentState, EntryKind, EventType, Lane, OpenState, SenderKind
-
-_EVENT: dict[str, Any] = {
-    "id": THING,
-    "number": 4711,
-    "type": "mention",
-    "lane": "normal",
-    "wakes": True,
-    "hop": 0,
-    "attempts": 0,
-    "created_at": NINE,
-    "text": "Good morning, @ada.",
-    "space_id": KITCHEN,
-    "space": "Kitchen",
-    "sender_id": NOOR,
-    "sender": "Noor",
-    "sender_kind": "human",
-    "message_id": THING,
-    "payload": {},
-}
-
 
 _OUTSIDE = (
     "Where its text from outside came from, such as `from outside: get_page`; of a response, that its request held "
@@ -45,8 +25,6 @@ _OUTSIDE = (
 
 class EventOut(Value):
     """Something that reached an agent's inbox."""
-
-    model_config = given(**_EVENT)
 
     id: str
     number: Annotated[int, Field(description="The order in which it came.")]
@@ -70,8 +48,6 @@ class EventOut(Value):
 class InboxEvent(EventOut):
     """An unfinished event and its state."""
 
-    model_config = given(**_EVENT, state="pending", not_before=None, cycle_id=None)
-
     state: Open[OpenState]
     not_before: Annotated[datetime | None, Field(description="The time of the next attempt; null: at once.")]
     cycle_id: Annotated[str | None, Field(description="The cycle that has taken it.")]
@@ -87,31 +63,10 @@ class InboxPage(Value):
 Outcome = Literal["open", "paused", "acted", "failed", "skipped", "undone"]
 
 
-_CYCLE = {
-    "id": THING,
-    "number": 12,
-    "outcome": "acted",
-    "kept": True,
-    "reason": "done",
-    "summary": "Told Noor that the build passed.",
-    "steps": 2,
-    "started_at": NINE,
-    "ended_at": NINE,
-    "input_tokens": 8_400,
-    "output_tokens": 120,
-    "cache_read_tokens": 7_900,
-    "cache_write_tokens": 0,
-    "dollars": 0.0271,
-    "tools": ["send_message"],
-    "people": ["Noor"],
-    "spaces": ["Kitchen"],
-}
-
-
 class CycleOut(Value):
     """One think cycle of an agent."""
 
-    model_config = given(**_CYCLE)
+    model_config = example(outcome="acted")
 
     id: str
     number: Annotated[int | None, Field(description="Null for a running cycle, and for one without a record.")]
@@ -149,8 +104,6 @@ class CycleOut(Value):
 class CyclePage(Value):
     """Cycles, newest first, including skipped and undone ones."""
 
-    model_config = given(cycles=[_CYCLE], next=12, complete=True)
-
     cycles: list[CycleOut]
     next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
     complete: Annotated[
@@ -161,8 +114,6 @@ class CyclePage(Value):
 class UsageOfCall(Value):
     """The tokens of one model call."""
 
-    model_config = given(input_tokens=4_200, output_tokens=60, cache_read_tokens=3_900, cache_write_tokens=0)
-
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
@@ -172,7 +123,7 @@ class UsageOfCall(Value):
 class ToolCall(Value):
     """A tool call of the model, and its result."""
 
-    model_config = given(tool="send_message", arguments={"text": "It did."}, result='{"success": true}')
+    model_config = example(result='{"success": true}')
 
     tool: str
     arguments: JsonValue
@@ -187,21 +138,8 @@ class Shown(Value):
     outside: Annotated[str, Field(description=_OUTSIDE)] = ""
 
 
-_STEP = {
-    "step": 0,
-    "model": "anthropic:claude-sonnet-5-5",
-    "shown": [{"kind": "inbox", "text": "[INBOX] …"}],
-    "text": "",
-    "thinking": "",
-    "calls": [{"tool": "send_message", "arguments": {"text": "It did."}, "result": '{"success": true}'}],
-    "usage": {"input_tokens": 4_200, "output_tokens": 60, "cache_read_tokens": 3_900, "cache_write_tokens": 0},
-}
-
-
 class StepOut(Value):
     """One step of a cycle: new input, the response of the model, and the results of its calls."""
-
-    model_config = given(**_STEP)
 
     step: Annotated[int, Field(description="The first is 0.")]
     model: Annotated[str, Field(description="The model that was asked.")]
@@ -219,26 +157,12 @@ class StepOut(Value):
 class CycleDetail(CycleOut):
     """One cycle, step by step."""
 
-    model_config = given(**_CYCLE, each_step=[_STEP], after=[])
-
     each_step: list[StepOut]
     after: Annotated[list[Shown], Field(description="Entries after the last step.")]
 
 
 class RequestOut(Value):
     """The exact request to a model, and its response. Forgotten text is shown as `[forgotten]`."""
-
-    model_config = given(
-        cycle=12,
-        step=0,
-        model="anthropic:claude-sonnet-5-5",
-        settings={"max_tokens": 8_192},
-        tools=[{"name": "send_message", "description": "Say something in a space.", "parameters": {}}],
-        messages=[{"kind": "request", "parts": [{"part_kind": "system-prompt", "content": "You are Ada."}]}],
-        tokens=4_100,
-        response={"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
-        results=None,
-    )
 
     cycle: int
     step: int
@@ -258,13 +182,9 @@ class RequestOut(Value):
 class AnswerAgain(Value):
     """The answer of another model to an earlier request."""
 
-    model_config = given(
-        step=0,
+    model_config = example(
         model="openai:gpt-6.1-terra",
-        response={"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
         difference=["--- anthropic:claude-sonnet-5-5", "+++ openai:gpt-6.1-terra", "-Yes.", "+It did."],
-        usage={"input_tokens": 4_200, "output_tokens": 60, "cache_read_tokens": 0, "cache_write_tokens": 0},
-        dollars=0.01,
     )
 
     step: int
@@ -283,18 +203,6 @@ class AnswersAgain(Value):
 
 class LogEntry(Value):
     """One entry of an agent's log."""
-
-    model_config = given(
-        seq=41,
-        cycle=12,
-        cycle_id=THING,
-        kind="inbox",
-        at=NINE,
-        tokens=96,
-        message={"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "[INBOX] …"}]},
-        private=0,
-        outside="",
-    )
 
     seq: Annotated[int, Field(description="Its number in the agent's log: 1, 2, 3, without gaps.")]
     cycle: Annotated[int | None, Field(description="The number of its cycle; null while that is open.")]
@@ -328,17 +236,7 @@ class LogPage(Value):
 class Recalled(Value):
     """A passage of an agent's history that was found."""
 
-    model_config = given(
-        cycle=3,
-        at=NINE,
-        kind="heard",
-        space_id=KITCHEN,
-        space="Kitchen",
-        who="Noor",
-        text="I take my tea without sugar.",
-        pointer="",
-        score=7.1,
-    )
+    model_config = example(kind="heard", who="Noor", text="I take my tea without sugar.", pointer="")
 
     cycle: Annotated[int, Field(description="The number of its cycle; 0 for a note.")]
     at: datetime
@@ -360,9 +258,7 @@ class RecallOut(Value):
 class CrossingOut(Value):
     """A message that the privacy guard stopped, without its words."""
 
-    model_config = given(
-        from_space_id=KITCHEN, from_space="Diary", to_space_id=KITCHEN, cycle_id=THING, words=9, at=NINE
-    )
+    model_config = example(from_space_id=KITCHEN, from_space="Diary", to_space_id=KITCHEN)
 
     from_space_id: str
     from_space: str
@@ -385,9 +281,7 @@ Part = Literal["self", "tools", "layers", "recalled", "recent", "open", "free"]
 class WindowSection(Value):
     """A part of the layers, about some cycles."""
 
-    model_config = given(
-        kind="group", first_cycle=1, last_cycle=10, tokens=210, text="10 cycles, 2026-01-05. With Noor (9)."
-    )
+    model_config = example(text="10 cycles, 2026-01-05. With Noor (9).")
 
     kind: Annotated[
         Open[Literal["group", "lines"]], Field(description="A summary of several cycles, or a line for each.")
@@ -401,7 +295,7 @@ class WindowSection(Value):
 class WindowPart(Value):
     """One part of the next request."""
 
-    model_config = given(part="layers", tokens=2_100, first_cycle=1, last_cycle=80, text="[EARLIER CYCLES …]")
+    model_config = example(part="layers", text="[EARLIER CYCLES …]")
 
     part: Annotated[Open[Part], Field(description="In the order of the request; `free` is what is left.")]
     tokens: Annotated[int, Field(description="Estimated.")]
@@ -426,52 +320,18 @@ class WindowOut(Value):
 class LaneOut(Value):
     """One lane of the inbox."""
 
+    model_config = example(name="urgent")
+
     name: Annotated[str, Field(description="urgent, normal")]
     waiting: int
     taken: Annotated[int, Field(description="Taken by the running cycle.")]
     first: Annotated[list[EventOut], Field(description="Those that will be taken first.")]
 
 
-_USED = {
-    "calls": 3,
-    "input_tokens": 12_000,
-    "output_tokens": 200,
-    "cache_read_tokens": 9_000,
-    "cache_write_tokens": 0,
-    "cached_share": 0.75,
-    "dollars": 0.02,
-    "unpriced_calls": 0,
-}
-
-
 class MindOut(Value):
     """The state of an agent's mind at one moment."""
 
-    model_config = given(
-        id=ADA,
-        handle="ada",
-        name="Ada",
-        model="anthropic:claude-sonnet-5-5",
-        at=NINE,
-        status="sleeping",
-        holder=None,
-        held_until=None,
-        resting=None,
-        cycles=12,
-        window={"limit": 100_000, "used": 9_400, "era": 3, "parts": [{"part": "self", "tokens": 900, "text": "You …"}]},
-        inbox=[{"name": "urgent", "waiting": 0, "taken": 0, "first": []}],
-        dead=[],
-        goals=[],
-        notes=[],
-        plans=[],
-        stances=[],
-        waiting_calls=[],
-        budget=None,
-        organization_budget=None,
-        today=_USED,
-        seven_days=_USED,
-        last_cycles=[_CYCLE],
-    )
+    model_config = example(id=ADA)
 
     id: str
     handle: str

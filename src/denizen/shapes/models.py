@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from denizen.shapes.examples import given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import ModelSource, Thinking
 
@@ -22,8 +22,6 @@ class ListedModel(Value):
 
 class MissingKey(Value):
     """A provider of models without a key."""
-
-    model_config = given(provider="openai", key="OPENAI_API_KEY")
 
     provider: str
     key: Annotated[str, Field(description="The name for its key.")]
@@ -87,17 +85,10 @@ class ModelSetupOut(Value):
 class AgentModels(Value):
     """Known models with a key, and those that need none. Others can be used, too."""
 
-    model_config = given(
+    model_config = example(
         default="anthropic:claude-sonnet-5-5",
         default_source="found",
         default_reason="ANTHROPIC_API_KEY is set, so agents think with anthropic:claude-sonnet-5-5.",
-        may_choose=True,
-        models=[
-            {"name": "anthropic:claude-sonnet-5-5", "paid_by": "server"},
-            {"name": "demo", "paid_by": "nobody"},
-        ],
-        missing_keys=[{"provider": "openai", "key": "OPENAI_API_KEY"}],
-        setup=None,
     )
 
     default: Annotated[str, Field(description="The model that `default` means in a definition.")]
@@ -119,27 +110,7 @@ class TestOut(Value):
     """The result of the test."""
 
     __test__ = False
-    model_config = given(
-        name="llamacpp:qwen2.5",
-        ok=True,
-        problem=None,
-        code=None,
-        called_tool=True,
-        text="",
-        seconds=1.4,
-        input_tokens=112,
-        output_tokens=9,
-        thought=False,
-        facts={
-            "tools": None,
-            "images": None,
-            "context_tokens": 8192,
-            "context_source": "/v1/models of its server",
-            "thinking": "unknown",
-            "input_price": None,
-            "output_price": None,
-        },
-    )
+    model_config = example(name="llamacpp:qwen2.5")
 
     name: str
     ok: bool

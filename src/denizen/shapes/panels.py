@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.spaces import MessageOut
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import AdvisorSort, LineRole, OmissionReason, ReplyPart, ReplyState, RoundKind
@@ -49,7 +49,7 @@ class Panel(Value):
 class SuggestionOut(Value):
     """A suggested advisor. Post it to `…/advisors` to add it."""
 
-    model_config = given(
+    model_config = example(
         name="A baker of thirty years", kind="role", description="You get up at two.", reason="Knows the nights."
     )
 
@@ -83,6 +83,8 @@ class ReplyProfile(Value):
 class ReplyError(Value):
     """Why an advisor has not answered. Programs use `code`."""
 
+    model_config = example(code="model_timeout", message="The model did not answer in time.")
+
     code: str
     message: str
 
@@ -90,12 +92,14 @@ class ReplyError(Value):
 class ReplyOut(Value):
     """The reply of one advisor in one round."""
 
-    model_config = given(
-        advisor=BUBER, part="reply", name="Martin Buber", state="done", completed=True, content="Whom did you ask?",
-        thinking=None, error=None, phase={"name": "question", "turn": 2, "of": 3},
-        profile={"preset": "short", "reason": "default"}, memories={"user": 1}, result=None, epoch=1, model="demo",
-        input_tokens=412, output_tokens=9, cost_micros=0, started_at=NINE, ended_at=NINE,
-    )  # fmt: skip
+    model_config = example(
+        advisor="019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+        name="Martin Buber",
+        state="done",
+        content="Whom did you ask?",
+        memories={"user": 1},
+        model="demo",
+    )
 
     advisor: Annotated[str, Field(description="The id of the advisor; or `assistant`, `synthesis`.")]
     part: Open[ReplyPart]
@@ -146,12 +150,6 @@ class TallyOut(Value):
 class RoundOut(Value):
     """One round of a panel: the replies to a message, cross-talk, or a vote."""
 
-    model_config = given(
-        type="panel.round", id=THING, panel=KITCHEN, turn=4, step=0, kind="ask", message_id=THING, message=None,
-        asked_by=NOOR, question=None, advisor_responses={}, all_completed=True, synthesis=None, checks={}, tally=None,
-        input_tokens=0, output_tokens=0, cost_micros=0, created_at=NINE, completed_at=NINE,
-    )  # fmt: skip
-
     type: Literal["panel.round"] = "panel.round"
     id: str
     panel: str
@@ -191,7 +189,7 @@ class LineOut(Value):
 class OmissionOut(Value):
     """Something that an advisor was not shown, and why."""
 
-    model_config = given(reason="too_long", count=2, advisors=[], text="2 earlier turns were left out.")
+    model_config = example(reason="too_long", text="2 earlier turns were left out.")
 
     reason: Open[OmissionReason]
     count: Annotated[int, Field(description="How many turns, advisors or messages.")]
@@ -202,10 +200,7 @@ class OmissionOut(Value):
 class ContextOut(Value):
     """The context of a reply, message by message."""
 
-    model_config = given(
-        lines=[{"role": "system", "text": "You are Martin Buber."}], exact=True, characters=21, model="demo",
-        omitted=[],
-    )  # fmt: skip
+    model_config = example(model="demo")
 
     lines: list[LineOut]
     omitted: Annotated[list[OmissionOut], Field(description="What it does not contain, and why.")]
@@ -217,10 +212,7 @@ class ContextOut(Value):
 class ForetoldOut(Value):
     """The estimated usage of one advisor."""
 
-    model_config = given(
-        advisor=BUBER, name="Martin Buber", model="openai:gpt-5.2", input_tokens=812, output_tokens=250,
-        most_output_tokens=4_000, cost_micros=4_920, most_micros=57_421,
-    )  # fmt: skip
+    model_config = example(advisor="019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e", name="Martin Buber", model="openai:gpt-5.2")
 
     advisor: str
     name: str
@@ -234,10 +226,6 @@ class ForetoldOut(Value):
 
 class CostOut(Value):
     """The estimated cost of a message."""
-
-    model_config = given(
-        advisors=[], input_tokens=812, output_tokens=250, cost_micros=4_920, most_micros=57_421,
-    )  # fmt: skip
 
     advisors: list[ForetoldOut]
     input_tokens: int

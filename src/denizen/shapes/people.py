@@ -7,13 +7,15 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import NOOR, THING, given
+from denizen.shapes.examples import ADA, NOOR, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import EntityKind, Role, TokenKind
 
 
 class OrganizationOut(Value):
     """Your organization."""
+
+    model_config = example(name="Home")
 
     id: str
     name: str
@@ -25,6 +27,8 @@ class OrganizationOut(Value):
 class TokenOut(Value):
     """The token, session or sign-in through an identity provider (`jwt`) of this request."""
 
+    model_config = example(name="browser")
+
     id: str
     kind: Open[TokenKind]
     name: str
@@ -35,21 +39,7 @@ class TokenOut(Value):
 class Me(Value):
     """Your account."""
 
-    model_config = given(
-        id=NOOR,
-        kind="human",
-        handle="noor",
-        name="Noor",
-        role="owner",
-        organization={"id": "019b8d3e-5bff-7012-8111-222233334444", "name": "Home", "remote_pictures": False},
-        token={
-            "id": THING,
-            "kind": "token",
-            "name": "Terminal",
-            "created_at": "2026-01-05T09:00:00Z",
-            "expires_at": None,
-        },
-    )
+    model_config = example(id=NOOR, kind="human", handle="noor", name="Noor", role="owner")
 
     id: str
     kind: Open[EntityKind]
@@ -58,9 +48,6 @@ class Me(Value):
     role: Annotated[Open[Role], Field(description="Your role, limited by the token of this request.")]
     organization: OrganizationOut
     token: TokenOut
-
-
-_SAM = "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f"
 
 
 class Organization(Value):
@@ -74,15 +61,7 @@ class Organization(Value):
 class EntityOut(Value):
     """A person, an agent or a service of your organization."""
 
-    model_config = given(
-        id=_SAM,
-        kind="human",
-        handle="sam",
-        name="Sam",
-        role="member",
-        created_at="2026-01-05T09:00:00Z",
-        left_at=None,
-    )
+    model_config = example(id=NOOR, kind="human", handle="noor", name="Noor")
 
     id: str
     kind: Open[EntityKind]
@@ -96,7 +75,7 @@ class EntityOut(Value):
 class PictureOut(Value):
     """A picture of a person or an agent."""
 
-    model_config = given(url=f"/pictures/{_SAM}/3f0a")
+    model_config = example(url=f"/pictures/{ADA}/3f0a")
 
     url: Annotated[str, Field(description="Relative to this server. It needs no token.")]
 
@@ -104,7 +83,7 @@ class PictureOut(Value):
 class PicturesOut(Value):
     """The pictures of people and agents."""
 
-    model_config = given(pictures={_SAM: f"/pictures/{_SAM}/3f0a"})
+    model_config = example(pictures={ADA: f"/pictures/{ADA}/3f0a"})
 
     pictures: Annotated[
         dict[str, str], Field(description="Addresses by entity id, relative to this server. They need no token.")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from denizen.shapes.examples import MADE_FROM_OUTSIDE, NINE, THING, given
+from denizen.shapes.examples import MADE_FROM_OUTSIDE, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import GoalStatus, PlanKind, Priority
 
@@ -15,7 +15,7 @@ from denizen.shapes.vocabulary import GoalStatus, PlanKind, Priority
 class GoalOut(Value):
     """A goal of an agent."""
 
-    model_config = given(number=1, text="Keep the pantry stocked.", status="active", priority="normal")
+    model_config = example(text="Keep the pantry stocked.")
 
     number: Annotated[int, Field(description="The number that the agent uses for it.")]
     text: str
@@ -33,7 +33,7 @@ class GoalList(Value):
 class NoteOut(Value):
     """A note of an agent, which is part of every request."""
 
-    model_config = given(key="tea", text="Noor takes it without sugar.")
+    model_config = example(key="tea", text="Noor takes it without sugar.")
 
     key: str
     text: str
@@ -49,16 +49,7 @@ class NoteList(Value):
 class PlanOut(Value):
     """A plan, timer or heartbeat: when an agent is woken, and its instruction."""
 
-    model_config = given(
-        id=THING,
-        kind="plan",
-        name="Morning round",
-        instruction="Look whether the windows are closed.",
-        schedule="0 7 * * * (Europe/Berlin)",
-        state="waiting",
-        next_run=NINE,
-        last_run=None,
-    )
+    model_config = example(name="Morning round", instruction="Look whether the windows are closed.")
 
     id: str
     kind: Open[PlanKind]

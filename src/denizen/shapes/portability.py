@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.shapes.examples import ADA, given
+from denizen.shapes.examples import ADA, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import ExportKind
 
@@ -15,16 +15,12 @@ from denizen.shapes.vocabulary import ExportKind
 class ImportedOut(Value):
     """An imported agent or space."""
 
-    model_config = given(
-        kind="agent",
+    model_config = example(
         id=ADA,
-        name="Ada",
-        handle="ada",
         counts={"agent": 1, "cycle": 12, "entry": 61},
         secrets=["SEARCH_KEY"],
         dangers=[],
         unpriced=[],
-        people=[],
         absent=[],
     )
 

@@ -6,16 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.shapes.examples import THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Value
 
 
 class PushOut(Value):
     """Whether browsers can be notified while no tab is open."""
 
-    model_config = given(
-        enabled=True,
-        public_key="BEl62iUYgUivxIkv69yViEuiBIa-Ib9-SkvMeAtA3LFgDzkrxZJjSgSnfckjBJuBkr3qBUYIHBQFLXYp5Nksh8U",
+    model_config = example(
+        public_key="BEl62iUYgUivxIkv69yViEuiBIa-Ib9-SkvMeAtA3LFgDzkrxZJjSgSnfckjBJuBkr3qBUYIHBQFLXYp5Nksh8U"
     )
 
     enabled: bool
@@ -27,7 +26,5 @@ class PushOut(Value):
 
 class PushSubscriptionOut(Value):
     """A browser in which you are notified."""
-
-    model_config = given(id=THING)
 
     id: str

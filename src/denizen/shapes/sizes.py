@@ -7,17 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.shapes.examples import given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Value
-
-_DAY = {"day": "2026-01-05", "bytes": 48_200_000, "file_bytes": 12_000_000, "messages": 9_120, "cycles": 4_410}
-_GROWTH = {"name": "Lighthouse", "bytes": 48_200_000, "bytes_per_day": 310_000}
 
 
 class DaySize(Value):
     """What an organization used on one day, which ends at 00:00 UTC."""
-
-    model_config = given(**_DAY)
 
     day: date
     bytes: Annotated[int, Field(description="Its share of the database, files included. An estimate.")]
@@ -29,7 +24,7 @@ class DaySize(Value):
 class OrganizationSize(Value):
     """What one organization uses, and how fast that grows."""
 
-    model_config = given(**_GROWTH)
+    model_config = example(name="Lighthouse")
 
     name: str
     bytes: int
@@ -41,7 +36,7 @@ class OrganizationSize(Value):
 class SizeOut(Value):
     """How much of the database your organization uses. Measured once a day."""
 
-    model_config = given(**_GROWTH, days=[_DAY], may_see_all=True, database_bytes=61_000_000, organizations=[_GROWTH])
+    model_config = example(name="Lighthouse")
 
     name: str
     bytes: Annotated[int, Field(description="Its share of the database, files included. An estimate.")]

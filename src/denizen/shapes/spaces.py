@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, JsonValue
 
 from denizen.shapes.agents import AgentTrouble
-from denizen.shapes.examples import ADA, KITCHEN, NOOR, THING, given
+from denizen.shapes.examples import ADA, KITCHEN, NOOR, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import (
     MENTIONS_LOOKED_AT,
@@ -25,6 +25,8 @@ from denizen.shapes.vocabulary import (
 class Author(Value):
     """The author, with the present name."""
 
+    model_config = example(id=NOOR, kind="human", name="Noor")
+
     id: str
     kind: str
     name: str
@@ -33,7 +35,7 @@ class Author(Value):
 class AttachmentOut(Value):
     """A file of a message. Its bytes are at `/api/files/{id}/content`."""
 
-    model_config = given(id=THING, name="photo.jpg", media_type="image/jpeg", size=48213)
+    model_config = example(name="photo.jpg")
 
     id: str
     name: str
@@ -45,7 +47,7 @@ class AttachmentOut(Value):
 class ReactionOut(Value):
     """A reaction to a message."""
 
-    model_config = given(emoji="👍", by=[ADA])
+    model_config = example(emoji="👍", by=[ADA])
 
     emoji: str
     by: Annotated[list[str], Field(description="The ids of those who reacted so, the first ones first.")]
@@ -54,24 +56,8 @@ class ReactionOut(Value):
 class MessageOut(Value):
     """A message. `seq` is its number in the space: 1, 2, 3, without gaps."""
 
-    model_config = given(
-        id=THING,
-        space_id=KITCHEN,
-        seq=7,
-        author={"id": NOOR, "kind": "human", "name": "Noor"},
-        text="Good morning, @ada. **Did the build pass?**",
-        plain="Good morning, @ada. Did the build pass?",
-        mentions=["ada"],
-        reply_to=None,
-        metadata={},
-        created_at="2026-01-05T09:00:00Z",
-        edited_at=None,
-        deleted_at=None,
-        outside=False,
-        files=[],
-        reactions=[{"emoji": "👍", "by": [ADA]}],
-        pinned_at=None,
-        marked_at="2026-01-05T09:01:00Z",
+    model_config = example(
+        text="Good morning, @ada. **Did the build pass?**", plain="Good morning, @ada. Did the build pass?"
     )
 
     id: str
@@ -120,9 +106,7 @@ class MessagePage(Value):
 class MemberOut(Value):
     """A member of a space."""
 
-    model_config = given(
-        id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None, namesake=False
-    )
+    model_config = example(id=ADA)
 
     id: str
     kind: Open[EntityKind]
@@ -139,17 +123,9 @@ class MemberOut(Value):
 class StatusOut(Value):
     """Why an agent has not answered in a space, for the person who waits there."""
 
-    model_config = given(
-        agent_id=ADA,
-        name="Ada",
-        cause="key",
+    model_config = example(
         text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
         actions=["try_again", "settings"],
-        message_id=THING,
-        retry_at="2026-01-05T09:10:00Z",
-        behind=None,
-        round_id=None,
-        created_at="2026-01-05T09:00:00Z",
     )
 
     agent_id: Annotated[str | None, Field(description="Null: nobody in this panel could answer.")]
@@ -190,25 +166,7 @@ RUN_LIMIT: Final = "After this many messages in a row, agents stop waking each o
 class SpaceOut(Value):
     """A space."""
 
-    model_config = given(
-        id=KITCHEN,
-        kind="conversation",
-        name="Kitchen",
-        private=False,
-        floor="one",
-        agent_run_limit=12,
-        stopped=False,
-        created_at="2026-01-05T09:00:00Z",
-        last_seq=7,
-        read_seq=5,
-        unread=2,
-        unread_mentions=1,
-        members=[
-            {"id": NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
-            {"id": ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
-        ],
-        statuses=[],
-    )
+    model_config = example(id=KITCHEN, name="Kitchen")
 
     id: str
     kind: Open[SpaceKind]
@@ -237,21 +195,14 @@ class SpaceList(Value):
     next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]
 
 
-_KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
-
-
 class StoppedAnswers(Value):
     """Which agents were stopped."""
-
-    model_config = given(agents=[ADA])
 
     agents: Annotated[list[str], Field(description="The ids of the agents that were writing; empty if none was.")]
 
 
 class ReadState(Value):
     """Your read position, and the unread messages."""
-
-    model_config = given(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
 
     space_id: str
     last_seq: int
@@ -269,8 +220,6 @@ class KeptFor(Value):
 
 class RetentionOut(KeptFor):
     """How long the messages of a space are kept."""
-
-    model_config = given(days=90, archive=False, own=True, default={"days": 0, "archive": False}, expired=12)
 
     own: Annotated[
         bool, Field(description="Whether the space has a setting of its own; otherwise the default applies.")

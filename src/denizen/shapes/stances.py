@@ -7,39 +7,15 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from denizen.shapes.examples import KITCHEN, NINE, NOOR, THING, given
+from denizen.shapes.examples import NOOR, THING, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import Complexity, Mood, PresetSource, ReflectionOutcome, Skill
-
-_STATE = {"mood": "empathetic", "user_skill": "novice", "task_complexity": "simple"}
-
-
-_STANCE = {
-    "space_id": KITCHEN,
-    "profile": {"id": "concise", "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"},
-    "state": _STATE,
-    "imprints": {},
-    "turns": 7,
-    "settings": {},
-    "updated_at": NINE,
-}
-
-
-_STANDING = {**_STANCE, "space": "Kitchen", "told": "your mood is empathetic", "last": None}
-
-
-_VOICE = {
-    **{name: value for name, value in _STANDING.items() if name not in ("settings", "space")},
-    "voice": THING,
-    "name": "Martin Buber",
-    "reflects": True,
-}
 
 
 class StateOut(Value):
     """A state of mind."""
 
-    model_config = given(**_STATE)
+    model_config = example(mood="empathetic", user_skill="novice", task_complexity="simple")
 
     mood: Open[Mood]
     user_skill: Open[Skill]
@@ -49,7 +25,7 @@ class StateOut(Value):
 class ProfileOut(Value):
     """A prompt profile, and why it was chosen."""
 
-    model_config = given(id="concise", reason="default (first turn)")
+    model_config = example(id="concise", reason="default (first turn)")
 
     id: Annotated[str | None, Field(description="Null: none.")]
     reason: str
@@ -57,8 +33,6 @@ class ProfileOut(Value):
 
 class StanceOut(Value):
     """The profile and state of mind of an agent in a conversation."""
-
-    model_config = given(**_STANCE)
 
     space_id: str
     profile: ProfileOut
@@ -74,17 +48,7 @@ class StanceOut(Value):
 class RunOut(Value):
     """A metaprompt that was asked, or a change by hand, and its result."""
 
-    model_config = given(
-        number=4,
-        cycle=12,
-        metaprompt="frustration_recovery",
-        cause="user_frustrated",
-        outcome="changed",
-        reason="They have asked three times.",
-        state=_STATE,
-        by=None,
-        at=NINE,
-    )
+    model_config = example(cause="user_frustrated", reason="They have asked three times.")
 
     number: int
     cycle: Annotated[
@@ -102,7 +66,7 @@ class RunOut(Value):
 class StandingOut(StanceOut):
     """The profile and state of mind of an agent in a conversation, with the last change."""
 
-    model_config = given(**_STANDING)
+    model_config = example(told="your mood is empathetic")
 
     space: Annotated[str, Field(description="The name of the conversation.")]
     told: Annotated[str | None, Field(description="What the agent is told of its state of mind.")]
@@ -112,15 +76,13 @@ class StandingOut(StanceOut):
 class StanceList(Value):
     """Profiles and states of mind of an agent, last changed first. At most 100."""
 
-    model_config = given(stances=[_STANDING])
-
     stances: list[StandingOut]
 
 
 class VoiceStanceOut(Value):
     """The profile and state of mind of an advisor, with the last change."""
 
-    model_config = given(**_VOICE)
+    model_config = example(told="your mood is empathetic", voice=THING, name="Martin Buber")
 
     voice: Annotated[str, Field(description="The id of the advisor, or `assistant`.")]
     name: str
@@ -140,8 +102,6 @@ class VoiceStanceOut(Value):
 class VoiceStanceList(Value):
     """Profiles and states of mind of the advisors, in order; without advisors, of the assistant."""
 
-    model_config = given(stances=[_VOICE])
-
     stances: list[VoiceStanceOut]
 
 
@@ -155,9 +115,7 @@ class RunPage(Value):
 class SignalOut(Value):
     """A signal from the sentiment of people, or from errors."""
 
-    model_config = given(
-        number=9, cycle=12, person=NOOR, name="user_frustrated", rule="score -0.81, strongly", score=-0.81, at=NINE
-    )
+    model_config = example(person=NOOR, name="user_frustrated", rule="score -0.81, strongly")
 
     number: int
     cycle: Annotated[int, Field(description="The cycle, in a panel the turn, after which it was detected.")]
@@ -178,10 +136,7 @@ class SignalPage(Value):
 class TriedOut(Value):
     """The result of a metaprompt that was asked by hand."""
 
-    model_config = given(
-        prompt="The person you talk with seems frustrated …", failed=None, reason="", before=_STATE, after=_STATE,
-        applied=False,
-    )  # fmt: skip
+    model_config = example(prompt="The person you talk with seems frustrated …")
 
     prompt: Annotated[str, Field(description="What the model was asked.")]
     failed: Annotated[str | None, Field(description="Why it failed; null: it did not.")]
@@ -194,8 +149,6 @@ class TriedOut(Value):
 class ReflectionNames(Value):
     """Names for the `reflection` setting of an agent, a panel or an advisor."""
 
-    model_config = given(profiles=["off", "basic"], metaprompts=["frustration_recovery"])
-
     profiles: Annotated[list[str], Field(description="The quick-start profiles.")]
     metaprompts: Annotated[list[str], Field(description="For `sentiment.presets`, and to be asked by hand.")]
 
@@ -203,7 +156,7 @@ class ReflectionNames(Value):
 class PromptProfileOut(Value):
     """The prompt profile of an agent in a conversation."""
 
-    model_config = given(id="short", reason="rule 'asked': the message has 'briefly' (first turn)")
+    model_config = example(id="short", reason="rule 'asked': the message has 'briefly' (first turn)")
 
     id: Annotated[str | None, Field(description="The preset; null: none.")]
     reason: Annotated[str, Field(description="Why it was chosen.")]
@@ -222,28 +175,15 @@ class PresetOut(Value):
 class PresetList(Value):
     """The presets that apply in your organization, in the order of their file."""
 
-    model_config = given(
-        presets=[{"id": "concise", "label": "Concise", "description": "", "addons": ["concise"], "text": "Be brief."}],
-        metaprompts=["frustration_recovery"],
-        profiles=["off", "basic"],
-    )
-
     presets: list[PresetOut]
     metaprompts: Annotated[list[str], Field(description="The metaprompts that can be named.")]
     profiles: Annotated[list[str], Field(description="The quick-start profiles of reflection.")]
 
 
-_DOCUMENT: dict[str, JsonValue] = {
-    "routing": {"defaultPresetId": "short"},
-    "presets": [{"id": "short", "addonPromptKeys": ["concise"]}],
-    "rules": [{"presetId": "short", "anyKeywords": ["briefly"]}],
-}
-
-
 class PresetsOut(Value):
     """The presets that apply in your organization, in the format of a presets file."""
 
-    model_config = given(source="organization", document=_DOCUMENT, addons={"concise": "Be brief."}, warnings=[])
+    model_config = example(addons={"concise": "Be brief."})
 
     source: Annotated[
         Open[PresetSource],
@@ -257,7 +197,7 @@ class PresetsOut(Value):
 class TriedProfile(Value):
     """The profile of a message by the rules."""
 
-    model_config = given(id="concise", reason="rule 'asked-to-be-brief': the message has 'briefly'", text="Be brief.")
+    model_config = example(id="concise", reason="rule 'asked-to-be-brief': the message has 'briefly'", text="Be brief.")
 
     id: str | None
     reason: str

@@ -7,26 +7,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.shapes.examples import ADA, asked, given
+from denizen.shapes.examples import ADA, body_example, example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import UsageBy, UsageKind
-
-_USED = {
-    "calls": 41,
-    "input_tokens": 182_000,
-    "output_tokens": 6_400,
-    "cache_read_tokens": 150_000,
-    "cache_write_tokens": 12_000,
-    "cached_share": 0.8242,
-    "dollars": 0.31,
-    "unpriced_calls": 0,
-}
 
 
 class UsedOut(Value):
     """Model calls, the tokens they read and wrote, and what they cost."""
-
-    model_config = given(**_USED)
 
     calls: int
     input_tokens: Annotated[int, Field(description="Read, those from the provider's cache among them.")]
@@ -43,15 +30,13 @@ class UsedOut(Value):
 class DayOut(UsedOut):
     """The usage of one day, which ends at 00:00 UTC."""
 
-    model_config = given(day="2026-01-05", **_USED)
-
     day: date
 
 
 class GroupOut(UsedOut):
     """The usage of one agent, panel or model."""
 
-    model_config = given(key=ADA, name="Ada", kind="agent", **_USED, days=[{"day": "2026-01-05", **_USED}])
+    model_config = example(key=ADA)
 
     key: Annotated[str, Field(description="The id of the agent or panel, or the name of the model.")]
     name: str
@@ -61,16 +46,6 @@ class GroupOut(UsedOut):
 
 class UsageOut(Value):
     """The usage of your organization's agents and panels."""
-
-    model_config = given(
-        since="2026-01-05",
-        until="2026-01-05",
-        by="agent",
-        total=_USED,
-        days=[{"day": "2026-01-05", **_USED}],
-        groups=[{"key": ADA, "name": "Ada", "kind": "agent", **_USED, "days": [{"day": "2026-01-05", **_USED}]}],
-        others=0,
-    )
 
     since: date
     until: date
@@ -84,7 +59,7 @@ class UsageOut(Value):
 class Limits(BaseModel):
     """The limits for all agents of an organization together; null: no limit. A day ends at 00:00 UTC."""
 
-    model_config = asked(dollars_per_day=5, tokens_per_day=None, dollars=None, tokens=None)
+    model_config = body_example(dollars_per_day=5, tokens_per_day=None, dollars=None, tokens=None)
 
     dollars_per_day: Annotated[float | None, Field(gt=0, le=1e12)] = None
     tokens_per_day: Annotated[int | None, Field(gt=0, le=2**53)] = None
@@ -95,21 +70,12 @@ class Limits(BaseModel):
 class ServerUsed(Value):
     """What all organizations of the server used today, as far as its daily limit counts it."""
 
-    model_config = given(dollars=1.25, tokens=420_000)
-
     dollars: float
     tokens: int
 
 
 class BudgetOut(Value):
     """The budget, and what was used today."""
-
-    model_config = given(
-        limits={"dollars_per_day": 5, "tokens_per_day": None, "dollars": None, "tokens": None},
-        today=_USED,
-        server={"dollars_per_day": 10, "tokens_per_day": 10_000_000, "dollars": None, "tokens": None},
-        server_today={"dollars": 1.25, "tokens": 420_000},
-    )
 
     limits: Limits
     today: UsedOut

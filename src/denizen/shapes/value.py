@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
+
+EXAMPLE: Final = "x-example"
+"""In the JSON schema of a shape: values of its example. The others are made (`server/examples.py`)."""
 
 
 class Value(BaseModel):
     """Something that a server sends. Unknown fields are ignored: a newer server may send more."""
 
     # Built when first used: a program uses a few of a hundred shapes.
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, json_schema_extra={EXAMPLE: {}})
 
 
 class _Open:

@@ -42,8 +42,10 @@ AgentState = Literal["sleeping", "alive", "paused", "suspended", "dead"]
 
 WebhookScheme = Literal["github", "slack", "jira", "generic"]
 
-CallMode = Literal["visible", "pause", "async", "service", "background", "late"]
-"""`pause` and `async` are answered by people, `service` by the service that has taken the work."""
+CallMode = Literal["visible", "pause", "async", "elicitation", "service", "background", "late"]
+"""`pause`, `async` and `elicitation` are answered by people, `service` by the service that has taken the work."""
+ASKED: Final[tuple[CallMode, ...]] = ("pause", "async", "elicitation")
+"""The modes of calls that people answer. `elicitation` is a question of an MCP server, not of the agent."""
 CallState = Literal["waiting", "answered", "interrupted", "expired", "cancelled", "late"]
 
 TokenKind = Literal["token", "session", "login", "jwt"]
@@ -51,7 +53,8 @@ TokenKind = Literal["token", "session", "login", "jwt"]
 
 Role = Literal["owner", "admin", "member", "guest", "agent", "service"]
 
-BridgeState = Literal["connected", "failing", "parked", "stopped"]
+BridgeSettingType = Literal["text", "number", "flag", "list"]
+BridgeState = Literal["connected", "failing", "parked", "paused", "stopped"]
 
 AuditKind = Literal[
     "people",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.shapes.examples import THING, given
+from denizen.shapes.examples import example
 from denizen.shapes.value import Open, Value
 from denizen.shapes.vocabulary import WebhookScheme
 
@@ -15,24 +15,13 @@ from denizen.shapes.vocabulary import WebhookScheme
 class TriggerAccepted(Value):
     """The event is in the agent's inbox."""
 
-    model_config = given(id=THING)
-
     id: Annotated[str, Field(description="The id of the event; the same if it was sent again.")]
 
 
 class WebhookOut(Value):
     """A webhook of an agent."""
 
-    model_config = given(
-        id=THING,
-        name="GitHub, website",
-        scheme="github",
-        urgent=False,
-        path=f"/hooks/{THING}",
-        created_at="2026-01-05T09:00:00Z",
-        revoked_at=None,
-        last_used_at=None,
-    )
+    model_config = example(name="GitHub, website", path="/hooks/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d")
 
     id: str
     name: str
@@ -46,12 +35,6 @@ class WebhookOut(Value):
 
 class WebhookCreated(Value):
     """A new webhook with its secret, which is shown only once."""
-
-    model_config = given(
-        webhook={"id": THING, "name": "GitHub, website", "scheme": "github", "urgent": False, "path": f"/hooks/{THING}",
-                 "created_at": "2026-01-05T09:00:00Z", "revoked_at": None, "last_used_at": None},
-        secret="shown-this-once",  # noqa: S106  an example
-    )  # fmt: skip
 
     webhook: WebhookOut
     secret: Annotated[str, Field(description="Give it to the service.")]

@@ -19,12 +19,10 @@ from denizen.inbox.statuses import LEFT_UNANSWERED, SET_ASIDE, SpaceStatus
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity
 from denizen.spaces.posting import Message
-from denizen.storage.database import Tx, statement, value
+from denizen.storage.database import Tx, select_where, statement, value, values
 from denizen.storage.schema import agents, entities, events, memberships, messages, space_statuses
 
-_state = statement(
-    select(agents.c.status, agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"))
-)
+_state = select_where(agents, "status, held_by, held_until", "id")
 CUT_SHORT: Final = (
     "A person asks you again to answer a message here: the cycle that read it was cut short before you had answered."
 )
@@ -38,7 +36,7 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
     """
     space = directory.require_member(tx, space_id, by)
     person, agent = directory.get_entity(tx, by), directory.get_entity(tx, agent_id)
-    state = tx.one(_state, agent_id=agent_id)
+    state = tx.one(_state, id=agent_id)
     if state is None:
         raise NotFound("agent", agent_id)
     if person.kind != "human":
@@ -86,7 +84,7 @@ def ask_about_edited(tx: Tx, message: Message, by: EntityId) -> list[AgentId]:
     person = directory.get_entity(tx, by)
     if person.kind != "human":
         raise InvalidInput("Only people ask an agent for an answer. Write to it instead.")
-    found = [AgentId(row[0]) for row in tx.all(_was_to_answer, space_id=message.space_id, message_id=message.id)]
+    found: list[AgentId] = values(tx, _was_to_answer, space_id=message.space_id, message_id=message.id)
     for agent_id in found:
         who = speaker(person.name, None, person.handle)
         text = f"{who} changed a message and asks you to answer it as it is now:\n{message.text}"
@@ -110,15 +108,8 @@ _was_to_answer = statement(
     )
     .order_by(events.c.agent_id)
 )
-_first_after = statement(
-    select(messages.c.id)
-    .where(
-        messages.c.space_id == bindparam("space_id"),
-        messages.c.author_id == bindparam("author_id"),
-        messages.c.seq > bindparam("seq"),
-    )
-    .order_by(messages.c.seq)
-    .limit(1)
+_first_after = select_where(
+    messages, "id", "space_id, author_id", messages.c.seq > bindparam("seq"), order_by="seq", limit=1
 )
 _last_of_person = statement(
     select(messages.c.id)
@@ -146,14 +137,14 @@ def _answered_by(tx: Tx, answer: Message) -> Message | None:
 
 
 def _require_askable(tx: Tx, space_id: SpaceId, agent_id: AgentId, name: str) -> None:
-    state = value(tx, _status, agent_id=agent_id)
+    state = value(tx, _status, id=agent_id)
     if state is None or state == "dead":
         raise InvalidInput(f"{name} was deleted and cannot answer.")
     if not directory.is_member(tx, space_id, agent_id):
         raise InvalidInput(f"{name} is no longer in this space. Add it to the space, then ask.")
 
 
-_status = statement(select(agents.c.status).where(agents.c.id == bindparam("agent_id")))
+_status = select_where(agents, "status", "id")
 
 
 def _ask_waiting(
@@ -167,7 +158,7 @@ def _ask_waiting(
     request: Mapping[str, JsonValue] | None = None,
 ) -> str:
     """Deliver the notice, and return its id: the person waits, so a status shows if the agent cannot answer now."""
-    state = tx.one(_state, agent_id=agent_id)
+    state = tx.one(_state, id=agent_id)
     assert state is not None
     statuses.clear(tx, agent_id, LEFT_UNANSWERED, space_id)
     parking.show_if_unable(tx, agent_id, space_id, about.id, status=state[0], held_by=state[1], held_until=state[2])

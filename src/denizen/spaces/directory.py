@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, space_topic
 from denizen.errors import HandleTaken, InvalidInput, NotFound
@@ -18,8 +18,20 @@ from denizen.folding import fold
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.shapes.vocabulary import Attention, EntityKind, Floor, MemberRole, SpaceKind
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
-from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement, value
-from denizen.storage.schema import entities, memberships, minds, organizations, roster, spaces
+from denizen.storage.database import (
+    Conflict,
+    Statement,
+    Tx,
+    columns,
+    delete_where,
+    insert_ignore,
+    insert_into,
+    select_where,
+    statement,
+    update_where,
+    value,
+)
+from denizen.storage.schema import entities, memberships, minds, organizations, passages, recalls, roster, spaces
 
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
@@ -94,42 +106,22 @@ def namesakes(members: Sequence[Member]) -> frozenset[EntityId]:
     return frozenset(id for id, name in names.items() if how_many[name] > 1)
 
 
-_add_organization = insert_into(organizations, "id", "name", "created_at")
-_get_organization = statement(
-    select(organizations.c.id, organizations.c.name).where(organizations.c.id == bindparam("id"))
-)
+_add_organization = insert_into(organizations, "id, name, created_at")
+_get_organization = select_where(organizations, "id, name", "id")
 _list_organizations = statement(select(organizations.c.id, organizations.c.name).order_by(organizations.c.id))
 _first_organization = statement(select(func.min(organizations.c.id)))
-_add_entity = insert_into(entities, "id", "organization_id", "kind", "handle", "name", "metadata", "role", "created_at")
-_rename_organization = statement(
-    update(organizations).where(organizations.c.id == bindparam("organization")).values(name=bindparam("new_name"))
-)
-_anybody = statement(
-    select(entities.c.id)
-    .where(
-        entities.c.organization_id == bindparam("organization_id"),
-        entities.c.kind == "human",
-        entities.c.role != "guest",
-    )
-    .limit(1)
+_add_entity = insert_into(entities, "id, organization_id, kind, handle, name, metadata, role, created_at")
+_rename_organization = update_where(organizations, "id", set_="name")
+_anybody = select_where(
+    entities, "id", "organization_id", entities.c.kind == "human", entities.c.role != "guest", limit=1
 )
 _entity = (entities.c.id, entities.c.organization_id, entities.c.kind, entities.c.handle, entities.c.name)
-_get_entity = statement(select(*_entity).where(entities.c.id == bindparam("id")))
-_find_entity = statement(
-    select(*_entity).where(
-        entities.c.organization_id == bindparam("organization_id"),
-        entities.c.handle == bindparam("handle"),
-        entities.c.left_at.is_(None),
-    )
-)
+_get_entity = select_where(entities, _entity, "id")
+_find_entity = select_where(entities, _entity, "organization_id, handle", entities.c.left_at.is_(None))
 _everyone = select(*_entity).where(entities.c.organization_id == bindparam("organization_id")).order_by(entities.c.id)
 _list_everyone = statement(_everyone)
 _list_entities = statement(_everyone.where(entities.c.left_at.is_(None)))
-_holder = statement(
-    select(entities.c.left_at).where(
-        entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
-    )
-)
+_holder = select_where(entities, "left_at", "organization_id, handle")
 # Waits for a concurrent leave, and makes a concurrent join wait.
 _left_at = statement(select(entities.c.left_at).where(entities.c.id == bindparam("id")).with_for_update(read=True))
 _one_at_a_time = statement(
@@ -138,12 +130,8 @@ _one_at_a_time = statement(
 
 
 _enter = insert_ignore(roster)
-_strike = statement(
-    delete(roster).where(
-        roster.c.kind == "member", roster.c.id == bindparam("space"), roster.c.member_id == bindparam("member")
-    )
-)
-_strike_all = statement(delete(roster).where(roster.c.kind == "member", roster.c.id == bindparam("space")))
+_strike = delete_where(roster, "id, member_id", roster.c.kind == "member")
+_strike_all = delete_where(roster, "id", roster.c.kind == "member")
 
 
 def enter(tx: Tx, kind: str, id: str, member_id: str = "") -> None:
@@ -155,7 +143,7 @@ def enter(tx: Tx, kind: str, id: str, member_id: str = "") -> None:
 
 def strike_members(tx: Tx, space_id: SpaceId) -> None:
     """Remove the members of the space, who are deleted, from the roster."""
-    tx.run(_strike_all, space=space_id)
+    tx.run(_strike_all, id=space_id)
 
 
 def create_organization(tx: Tx, name: str) -> Organization:
@@ -174,7 +162,7 @@ def get_organization(tx: Tx, organization_id: OrganizationId) -> Organization:
 
 
 def rename_organization(tx: Tx, organization_id: OrganizationId, name: str) -> None:
-    if tx.run(_rename_organization, organization=organization_id, new_name=check_name(name)) == 0:
+    if tx.run(_rename_organization, id=organization_id, name=check_name(name)) == 0:
         raise NotFound("organization", organization_id)
 
 
@@ -274,32 +262,25 @@ def list_entities(tx: Tx, organization_id: OrganizationId, *, also_left: bool = 
 _SPACE: Final = ("id", "organization_id", "kind", "name", "private", "floor", "agent_run_limit", "created_at")
 _add_space = insert_into(spaces, *_SPACE)
 _found_space = insert_ignore(spaces, _SPACE)
-SPACE_COLUMNS: Final = (
-    spaces.c.id,
-    spaces.c.organization_id,
-    spaces.c.kind,
-    spaces.c.name,
-    spaces.c.private,
-    spaces.c.floor,
-    spaces.c.agent_run_limit,
-    spaces.c.agent_run,
-)
+SPACE_COLUMNS: Final = columns(spaces, "id, organization_id, kind, name, private, floor, agent_run_limit, agent_run")
 """The columns that `as_space` reads."""
 _space = SPACE_COLUMNS
-_get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
+_get_space = select_where(spaces, _space, "id")
 _lock_space = statement(select(*_space, spaces.c.last_seq).where(spaces.c.id == bindparam("id")).with_for_update())
-_named = statement(
-    select(*_space)
-    .where(spaces.c.organization_id == bindparam("organization_id"), spaces.c.name == bindparam("name"))
-    .order_by(spaces.c.id)
+_named = select_where(spaces, _space, "organization_id, name", order_by="id")
+_change_space = update_where(spaces, "id", set_="name, private, floor, agent_run_limit")
+_heard_there = (
+    select(passages.c.number)
+    .where(passages.c.agent_id == recalls.c.agent_id, passages.c.space_id == bindparam("space_id"))
+    .exists()
 )
-_set_private = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(private=bindparam("hidden")))
-_set_floor = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(floor=bindparam("new_floor")))
-_set_run_limit = statement(
-    update(spaces).where(spaces.c.id == bindparam("space")).values(agent_run_limit=bindparam("new_limit"))
+_index_again = statement(
+    # Another value each time, so that whoever indexes meanwhile notices.
+    update(recalls)
+    .where(_heard_there)
+    .values(fingerprinted=case((recalls.c.fingerprinted > 0, -1), else_=recalls.c.fingerprinted - 1))
 )
-_rename_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
-_rename = statement(update(entities).where(entities.c.id == bindparam("entity")).values(name=bindparam("new_name")))
+_rename = update_where(entities, "id", set_="name")
 _spaces_of = statement(
     select(*_space)
     .join(memberships, memberships.c.space_id == spaces.c.id)
@@ -312,11 +293,7 @@ _members = statement(
     .where(memberships.c.space_id == bindparam("space_id"))
     .order_by(memberships.c.joined_at, entities.c.id)
 )
-_is_member = statement(
-    select(memberships.c.role).where(
-        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("entity_id")
-    )
-)
+_is_member = select_where(memberships, "role", "space_id, entity_id")
 _space_and_role = statement(
     select(*_space, memberships.c.role)
     .outerjoin(
@@ -325,22 +302,10 @@ _space_and_role = statement(
     )
     .where(spaces.c.id == bindparam("id"))
 )
-_join = insert_ignore(memberships, ("space_id", "entity_id", "role", "attention", "read_seq", "joined_at"))
-_leave = statement(
-    delete(memberships).where(
-        memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity")
-    )
-)
-_attend = statement(
-    update(memberships)
-    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
-    .values(attention=bindparam("how"))
-)
-_appoint = statement(
-    update(memberships)
-    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
-    .values(role=bindparam("new_role"))
-)
+_join = insert_ignore(memberships, "space_id, entity_id, role, attention, read_seq, joined_at")
+_leave = delete_where(memberships, "space_id, entity_id")
+_attend = update_where(memberships, "space_id, entity_id", set_="attention")
+_appoint = update_where(memberships, "space_id, entity_id", set_="role")
 _tell_members = statement(
     update(minds)
     .where(minds.c.agent_id.in_(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space"))))
@@ -424,7 +389,7 @@ def spaces_of(tx: Tx, entity_id: EntityId) -> list[Space]:
 
 def members(tx: Tx, space_id: SpaceId) -> list[Member]:
     """The members of this space, in the order in which they joined."""
-    return [Member(Entity(*row[:5]), row[5], row[6]) for row in tx.all(_members, space_id=space_id)]
+    return [Member(Entity(*entity), role, how) for *entity, role, how in tx.all(_members, space_id=space_id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +485,11 @@ def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
     return as_space(row)
 
 
+def has_left(tx: Tx, entity_id: EntityId) -> bool:
+    """Whether the entity was removed from the organization."""
+    return value(tx, _left_at, id=entity_id) is not None
+
+
 def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member", attention: Attention = "all") -> None:
     """Add the entity to the space, with everything said so far marked as read; announces it to the agents there.
 
@@ -544,8 +514,8 @@ def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
     """Remove the entity from the space; announces it to the agents there. To be called by `leaving.leave` only."""
     _locked(tx, space_id)
     tx.run(_tell_members, space=space_id)
-    if tx.run(_leave, space=space_id, entity=entity_id):
-        tx.run(_strike, space=space_id, member=entity_id)
+    if tx.run(_leave, space_id=space_id, entity_id=entity_id):
+        tx.run(_strike, id=space_id, member_id=entity_id)
         announce_change(tx, space_id)
     tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
 
@@ -553,71 +523,58 @@ def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
 def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention) -> None:
     """Set which messages of the space reach the member's inbox."""
     _check_attention(attention)
-    _locked(tx, space_id)
-    if tx.run(_attend, space=space_id, entity=entity_id, how=attention) == 0:
-        raise NotFound("member", entity_id)
-    announce_change(tx, space_id)
+    _change_member(tx, _attend, space_id, entity_id, attention=attention)
 
 
 def appoint(tx: Tx, space_id: SpaceId, entity_id: EntityId, role: MemberRole) -> None:
     """Set the member's role in the space: owners and admins manage it."""
     if role not in MEMBER_ROLES:
         raise InvalidInput(f"In a space one is {', '.join(MEMBER_ROLES)}, not {role!r}.")
+    _change_member(tx, _appoint, space_id, entity_id, role=role)
+
+
+def _change_member(tx: Tx, change: Statement, space_id: SpaceId, entity_id: EntityId, **new: str) -> None:
     _locked(tx, space_id)
-    if tx.run(_appoint, space=space_id, entity=entity_id, new_role=role) == 0:
+    if tx.run(change, space_id=space_id, entity_id=entity_id, **new) == 0:
         raise NotFound("member", entity_id)
-    announce_change(tx, space_id)
-
-
-def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
-    """Set whether the space is hidden from others; announces it to the agents in it."""
-    _locked(tx, space_id)
-    tx.run(_set_private, space=space_id, hidden=int(private))
-    tx.run(_tell_members, space=space_id)
-    announce_change(tx, space_id)
-
-
-def set_floor(tx: Tx, space_id: SpaceId, floor: Floor) -> None:
-    """Set which agents take up messages in the space."""
-    check_floor(floor)
-    _locked(tx, space_id)
-    tx.run(_set_floor, space=space_id, new_floor=floor)
-    announce_change(tx, space_id)
-
-
-def set_agent_run_limit(tx: Tx, space_id: SpaceId, limit: int) -> None:
-    """Set after how many messages with which agents woke each other in the space they stop; 0: no limit."""
-    check_run_limit(limit)
-    _locked(tx, space_id)
-    tx.run(_set_run_limit, space=space_id, new_limit=limit)
     announce_change(tx, space_id)
 
 
 def change_space(
     tx: Tx,
-    space: Space,
+    space_id: SpaceId,
     *,
     name: str | None = None,
     private: bool | None = None,
     floor: Floor | None = None,
     agent_run_limit: int | None = None,
 ) -> None:
-    """Change these settings of the space; those that are not given stay."""
-    if name is not None:
-        rename_space(tx, space.id, name)
-    if private is not None and private != space.private:
-        set_private(tx, space.id, private)
-    if floor is not None and floor != space.floor:
-        set_floor(tx, space.id, floor)
-    if agent_run_limit is not None and agent_run_limit != space.agent_run_limit:
-        set_agent_run_limit(tx, space.id, agent_run_limit)
-
-
-def rename_space(tx: Tx, space_id: SpaceId, name: str) -> None:
-    """Rename the space; announces it to the agents in it."""
-    _locked(tx, space_id)
-    tx.run(_rename_space, space=space_id, new_name=check_name(name))
-    tx.run(_tell_members, space=space_id)
+    """Change these settings of the space; those that are not given stay. Announces it to the agents in it if its name
+    or its privacy changes.
+    """
+    before, _ = _locked(tx, space_id)
+    after = replace(
+        before,
+        name=before.name if name is None else check_name(name),
+        private=before.private if private is None else private,
+        floor=before.floor if floor is None else check_floor(floor),
+        agent_run_limit=before.agent_run_limit if agent_run_limit is None else check_run_limit(agent_run_limit),
+    )
+    if after == before:
+        return
+    tx.run(
+        _change_space,
+        id=space_id,
+        name=after.name,
+        private=int(after.private),
+        floor=after.floor,
+        agent_run_limit=after.agent_run_limit,
+    )
+    if (after.name, after.private) != (before.name, before.private):
+        tx.run(_tell_members, space=space_id)
+    if after.private and not before.private:
+        # What agents have heard there may not be quoted elsewhere from now on (`tools.quotation_index`).
+        tx.run(_index_again, space_id=space_id)
     announce_change(tx, space_id)
 
 
@@ -627,7 +584,7 @@ def rename(tx: Tx, entity_id: EntityId, name: str) -> None:
         _locked(tx, space.id)
         tx.run(_tell_members, space=space.id)
         announce_change(tx, space.id)
-    if tx.run(_rename, entity=entity_id, new_name=check_name(name)) == 0:
+    if tx.run(_rename, id=entity_id, name=check_name(name)) == 0:
         raise NotFound("entity", entity_id)
 
 
@@ -641,16 +598,18 @@ def _check_attention(attention: str) -> None:
         raise InvalidInput(f"Attention is one of {', '.join(ATTENTIONS)}, not {attention!r}.")
 
 
-def check_floor(floor: str) -> None:
+def check_floor(floor: Floor) -> Floor:
     """Raises `InvalidInput` unless it is one of `FLOORS`."""
     if floor not in FLOORS:
         raise InvalidInput(f"The floor of a space is one of {', '.join(FLOORS)}, not {floor!r}.")
+    return floor
 
 
-def check_run_limit(limit: int) -> None:
+def check_run_limit(limit: int) -> int:
     """Raises `InvalidInput` unless it is 0 or a positive number."""
     if not 0 <= limit <= LARGEST_RUN_LIMIT:
         raise InvalidInput(f"agent_run_limit is a number from 0 (no limit) to {LARGEST_RUN_LIMIT:,}, not {limit:,}.")
+    return limit
 
 
 def _locked(tx: Tx, space_id: SpaceId) -> tuple[Space, int]:

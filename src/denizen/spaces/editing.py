@@ -18,9 +18,10 @@ from denizen.files import attaching
 from denizen.ids import ChannelId, EntityId, MessageId
 from denizen.inbox import delivery, statuses
 from denizen.spaces import outbox, posting
-from denizen.spaces.posting import Draft, Message, Said
+from denizen.spaces.fan_out import MessageToDeliver, decide_deliveries
+from denizen.spaces.posting import Draft, Message
 from denizen.storage import chains
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement, update_where, value
 from denizen.storage.schema import entities, events, memberships, messages, spaces
 
 DELETED: Final = "[deleted]"
@@ -41,13 +42,9 @@ class Change:
         return self.before != self.after
 
 
-_lock = statement(select(spaces.c.id).where(spaces.c.id == bindparam("space_id")).with_for_update())
-_role = statement(
-    select(memberships.c.role).where(
-        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("entity_id")
-    )
-)
-_handle = statement(select(entities.c.handle).where(entities.c.id == bindparam("id")))
+_lock = select_where(spaces, "id", "id", for_update=True)
+_role = select_where(memberships, "role", "space_id, entity_id")
+_handle = select_where(entities, "handle", "id")
 _rewrite = statement(
     update(messages)
     .where(messages.c.id == bindparam("message"))
@@ -60,19 +57,16 @@ _rewrite = statement(
         outside=case((bindparam("from_outside") == 1, 1), else_=messages.c.outside),
     )
 )
-_empty = statement(
-    update(messages)
-    .where(messages.c.id == bindparam("message"))
-    .values(
-        text=bindparam("new_text"),
-        plain=None,
-        mentions=None,
-        metadata=None,
-        files=None,
-        reactions=None,
-        pinned_at=None,
-        deleted_at=bindparam("at"),
-    )
+_empty = update_where(
+    messages,
+    "id",
+    set_="text, deleted_at",
+    plain=None,
+    mentions=None,
+    metadata=None,
+    files=None,
+    reactions=None,
+    pinned_at=None,
 )
 _OPEN = events.c.state != "done"  # must match the condition of the partial index exactly, or SQLite does not use it
 _open_events = statement(
@@ -81,13 +75,9 @@ _open_events = statement(
     .join(entities, entities.c.id == events.c.agent_id)
     .where(memberships.c.space_id == bindparam("space_id"), _OPEN, events.c.message_id == bindparam("message_id"))
 )
-_retype = statement(update(events).where(events.c.number == bindparam("event")).values(type=bindparam("new_type")))
-_take_out = statement(update(events).where(events.c.number == bindparam("event")).values(state="done"))
-_has_heard = statement(
-    select(events.c.number)
-    .where(events.c.agent_id == bindparam("agent_id"), events.c.message_id == bindparam("message_id"))
-    .limit(1)
-)
+_retype = update_where(events, "number", set_="type")
+_take_out = update_where(events, "number", state="done")
+_has_heard = select_where(events, "number", "agent_id, message_id", limit=1)
 
 
 def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, via: ChannelId | None = None) -> Change:
@@ -113,7 +103,7 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, via: Chann
     chains.amend_message(tx, message_id)
     for number, _, state, handle in tx.all(_open_events, space_id=before.space_id, message_id=message_id):
         if state == "pending":
-            tx.run(_retype, event=number, new_type="mention" if handle in mentions else "space_message")
+            tx.run(_retype, number=number, type="mention" if handle in mentions else "space_message")
     _deliver_to_others(tx, before, what)
     outbox.note(tx, before.space_id, message_id, "edit", via=via)
     tx.announce(space_topic(before.space_id), MessageEdited(before.space_id, before.seq, before.id).to_payload())
@@ -122,22 +112,22 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, via: Chann
 
 def _deliver_to_others(tx: Tx, before: Message, what: Draft) -> None:
     """Deliver the message to agents that are mentioned for the first time, as if it were new."""
-    row = tx.one(_handle, id=before.author_id)
+    handle = value(tx, _handle, id=before.author_id)
     new = set(what.rendered.mentions) - set(before.mentions)
-    if row is None or not new:
+    if handle is None or not new:
         return
-    said = Said(
+    said = MessageToDeliver(
         before.id,
         before.space_id,
         before.author_id,
         before.author_kind,
-        row[0],
+        handle,
         what,
         before.reply_to,
         before.hop,
         False,
     )
-    mentioned = [each for each in posting.decide_deliveries(tx, said) if each.type == "mention"]
+    mentioned = [each for each in decide_deliveries(tx, said) if each.type == "mention"]
     delivery.deliver(
         tx,
         [each for each in mentioned if tx.one(_has_heard, agent_id=each.agent_id, message_id=before.id) is None],
@@ -159,11 +149,11 @@ def empty(tx: Tx, message: Message, text: str, *, via: ChannelId | None = None) 
     """
     if message.files:
         attaching.remove_files_of(tx, message.id)
-    tx.run(_empty, message=message.id, new_text=text, at=tx.now)
+    tx.run(_empty, id=message.id, text=text, deleted_at=tx.now)
     chains.amend_message(tx, message.id)
     for number, _, state, _ in tx.all(_open_events, space_id=message.space_id, message_id=message.id):
         if state in ("pending", "dead"):
-            tx.run(_take_out, event=number)
+            tx.run(_take_out, number=number)
     statuses.leave_out(tx, message.space_id, message.id)
     outbox.note(tx, message.space_id, message.id, "delete", via=via)
     tx.announce(space_topic(message.space_id), MessageDeleted(message.space_id, message.seq, message.id).to_payload())
@@ -172,11 +162,10 @@ def empty(tx: Tx, message: Message, text: str, *, via: ChannelId | None = None) 
 def _changeable(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
     """The message, if this entity may change it, with its space locked: nobody posts or changes anything meanwhile."""
     space_id = posting.get_readable(tx, message_id, by).space_id
-    tx.one(_lock, space_id=space_id)
+    tx.one(_lock, id=space_id)
     message = posting.get_message(tx, message_id)
     if posting.NOTICE in message.metadata:
         raise NotAllowed("Notices cannot be edited or deleted.")
-    role = tx.one(_role, space_id=space_id, entity_id=by)
-    if message.author_id != by and (role is None or role[0] not in MAY_CHANGE):
+    if message.author_id != by and value(tx, _role, space_id=space_id, entity_id=by) not in MAY_CHANGE:
         raise NotAllowed("Only its author, or an owner or admin of the space, may change a message.")
     return message

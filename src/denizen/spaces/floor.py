@@ -23,7 +23,7 @@ from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox.events import Event
 from denizen.spaces import directory
 from denizen.spaces.directory import Floor
-from denizen.storage.database import Tx, statement, value, values
+from denizen.storage.database import Tx, columns, select_where, statement, update_where, value, values
 from denizen.storage.schema import agents, entities, events, memberships, messages, spaces
 
 LOOKED_BACK: Final = 50
@@ -102,15 +102,8 @@ def ranked(listeners: Iterable[Listener], last_speakers: Sequence[str]) -> list[
     return sorted(listeners, key=lambda each: (spoke.get(each.id, len(last_speakers)), each.joined_at, each.id))
 
 
-_last_authors = statement(
-    select(messages.c.author_id)
-    .where(messages.c.space_id == bindparam("space_id"))
-    .order_by(messages.c.seq.desc())
-    .limit(LOOKED_BACK)
-)
-_author_of = statement(
-    select(messages.c.author_id).where(messages.c.id == bindparam("id"), messages.c.space_id == bindparam("space_id"))
-)
+_last_authors = select_where(messages, "author_id", "space_id", order_by="seq desc", limit=LOOKED_BACK)
+_author_of = select_where(messages, "author_id", "id, space_id")
 _person_here = statement(
     select(entities.c.id)
     .join(memberships, memberships.c.entity_id == entities.c.id)
@@ -143,10 +136,7 @@ def is_for_a_person(tx: Tx, space_id: SpaceId, mentions: Iterable[str]) -> bool:
 
 _heard = statement(
     select(
-        events.c.number,
-        events.c.agent_id,
-        events.c.state,
-        events.c.waits,
+        *columns(events, "number, agent_id, state, waits"),
         agents.c.status,
         agents.c.parked_cause,
         memberships.c.joined_at,
@@ -159,13 +149,9 @@ _heard = statement(
     .join(spaces, (spaces.c.id == events.c.space_id) & (spaces.c.floor == "one"))
     .where(events.c.message_id == bindparam("message_id"), events.c.type.in_(("space_message", "mention")))
 )
-_give = statement(
-    update(events)
-    .where(events.c.number == bindparam("event_number"), events.c.state == "pending")
-    .values(wakes=1, waits=1)
-)
-_let_go = statement(update(events).where(events.c.number == bindparam("event_number")).values(waits=0))
-_leave = statement(update(events).where(events.c.number == bindparam("event_number")).values(waits=0, wakes=0))
+_give = update_where(events, "number", events.c.state == "pending", wakes=1, waits=1)
+_let_go = update_where(events, "number", waits=0)
+_leave = update_where(events, "number", waits=0, wakes=0)
 _awaited = statement(
     select(events.c.number, events.c.type, events.c.space_id, events.c.message_id)
     .join(spaces, (spaces.c.id == events.c.space_id) & (spaces.c.floor == "one"))
@@ -194,7 +180,7 @@ def pass_on(tx: Tx, agent_id: AgentId, skipped: Iterable[Event]) -> list[Event]:
         if event.message_id is None or event.space_id is None:
             left.append(event)
         elif _goes_on(tx, agent_id, SpaceId(event.space_id), event.message_id):
-            tx.run(_let_go, event_number=event.number)
+            tx.run(_let_go, number=event.number)
         else:
             left.append(event)
     return left
@@ -209,7 +195,7 @@ def hand_over(tx: Tx, agent_id: AgentId, only_in: SpaceId | None = None) -> None
     """
     for number, kind, space_id, message_id in tx.all(_awaited, agent_id=agent_id):
         if only_in in (None, space_id) and _goes_on(tx, agent_id, space_id, message_id) and kind != "mention":
-            tx.run(_leave, event_number=number)
+            tx.run(_leave, number=number)
 
 
 class _Heard(NamedTuple):
@@ -234,7 +220,7 @@ def _goes_on(tx: Tx, agent_id: AgentId, space_id: SpaceId, message_id: str) -> b
     listeners = [Listener(id, addressed=False, able=True, joined_at=each.joined_at) for id, each in unread.items()]
     for each in ranked(listeners, last_speakers(tx, space_id)):
         # A cycle may have taken it since it was read.
-        if tx.run(_give, event_number=unread[each.id].number):
+        if tx.run(_give, number=unread[each.id].number):
             tx.announce(WAKE, wake_payload([each.id]))
             return True
     return False
@@ -246,13 +232,8 @@ def _is_able(status: str, parked: str | None) -> bool:
 
 # Agents that wake each other
 
-_set_run = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(agent_run=bindparam("run")))
-_run = statement(select(spaces.c.agent_run, spaces.c.agent_run_limit).where(spaces.c.id == bindparam("space_id")))
-_lock_run = statement(
-    select(spaces.c.floor, spaces.c.agent_run, spaces.c.agent_run_limit)
-    .where(spaces.c.id == bindparam("space_id"))
-    .with_for_update()
-)
+_set_run = update_where(spaces, "id", set_="agent_run")
+_lock_run = select_where(spaces, "floor, agent_run, agent_run_limit", "id", for_update=True)
 _withheld = (
     update(events)
     .where(
@@ -275,7 +256,7 @@ def may_wake(tx: Tx, space_id: SpaceId, run: int, limit: int) -> bool:
 
     The first one that may not makes the space show it.
     """
-    tx.run(_set_run, space=space_id, run=run + 1)
+    tx.run(_set_run, id=space_id, agent_run=run + 1)
     if directory.is_stopped(run + 1, limit) and not directory.is_stopped(run, limit):
         directory.announce_change(tx, space_id)
     return not directory.is_stopped(run + 1, limit)
@@ -284,15 +265,9 @@ def may_wake(tx: Tx, space_id: SpaceId, run: int, limit: int) -> bool:
 def begin_anew(tx: Tx, space_id: SpaceId, run: int, limit: int) -> None:
     """A person has spoken: let agents wake each other again. The row is locked."""
     if run:
-        tx.run(_set_run, space=space_id, run=0)
+        tx.run(_set_run, id=space_id, agent_run=0)
     if directory.is_stopped(run, limit):
         directory.announce_change(tx, space_id)
-
-
-def stopped(tx: Tx, space_id: SpaceId) -> bool:
-    """Whether agents no longer wake each other in the space until a person speaks or lets them continue."""
-    row = tx.one(_run, space_id=space_id)
-    return row is not None and directory.is_stopped(*row)
 
 
 def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
@@ -303,7 +278,7 @@ def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
     directory.require_member(tx, space_id, by)
     if directory.get_entity(tx, by).kind != "human":
         raise InvalidInput("Only a person can let agents continue.")
-    row = tx.one(_lock_run, space_id=space_id)
+    row = tx.one(_lock_run, id=space_id)
     if row is None:
         return
     floor, run, limit = row

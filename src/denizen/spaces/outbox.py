@@ -11,7 +11,7 @@ from typing import Final, Literal
 from sqlalchemy import bindparam, select
 
 from denizen.ids import ChannelId, MessageId, SpaceId, new_id
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, select_where, statement, values
 from denizen.storage.schema import bridges, carried, channels, memberships, outbox
 
 Action = Literal["post", "edit", "delete", "react", "unreact", "code"]
@@ -30,20 +30,9 @@ _channels = statement(
     .where(channels.c.space_id == bindparam("space_id"))
     .order_by(channels.c.id)
 )
-_came_from = statement(
-    select(carried.c.channel_id).where(carried.c.message_id == bindparam("message_id"), carried.c.direction == "in")
-)
+_came_from = select_where(carried, "channel_id", "message_id", carried.c.direction == "in")
 _add = insert_into(
-    outbox,
-    "bridge_id",
-    "channel_id",
-    "target",
-    "message_id",
-    "action",
-    "transaction_id",
-    "detail",
-    "next_at",
-    "created_at",
+    outbox, "bridge_id, channel_id, target, message_id, action, transaction_id, detail, next_at, created_at"
 )
 
 
@@ -63,7 +52,7 @@ def note(
     found = tx.all(_channels, space_id=space_id)
     if not found:
         return
-    written_there = {row[0] for row in tx.all(_came_from, message_id=message_id)} if action != "post" else set[str]()
+    written_there: set[str] = set() if action == "post" else set(values(tx, _came_from, message_id=message_id))
     for channel_id, bridge_id, room in found:
         theirs = channel_id in written_there and action in ("edit", "delete")
         if channel_id == via or theirs:

@@ -9,26 +9,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, case, func, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAMember, NotFound
 from denizen.files import attaching
 from denizen.files.attaching import Attachment, attachments_from
-from denizen.ids import AgentId, ChannelId, EntityId, MessageId, SpaceId, new_id
-from denizen.inbox import delivery, parking, statuses, stop_requests
+from denizen.ids import ChannelId, EntityId, MessageId, SpaceId, new_id
+from denizen.inbox import delivery, statuses, stop_requests
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from, says_only_stop
 from denizen.spaces import floor, outbox
 from denizen.spaces.directory import Floor, is_member
-from denizen.spaces.floor import Takers
+from denizen.spaces.fan_out import MessageToDeliver, decide_deliveries, prefetch_listeners
 from denizen.spaces.markdown import Rendered, render
 from denizen.storage import chains
-from denizen.storage.database import Tx, insert_into, statement, storable, value
-from denizen.storage.schema import agents, cycles, entities, events, memberships, messages, spaces
+from denizen.storage.database import (
+    Tx,
+    columns,
+    equal,
+    insert_into,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+)
+from denizen.storage.schema import agents, entities, memberships, messages, spaces
 
-HOP_BUDGET: Final = 6
-"""How many agents in a row may answer each other before their messages stop waking anyone."""
 MESSAGE_CHARACTERS: Final = 100_000
 _SHORT_CHARACTERS: Final = 2_000
 """A text up to this length is rendered on the event loop."""
@@ -76,115 +84,26 @@ async def draft_off_loop(text: str, *, with_files: bool = False) -> Draft:
 
 
 _lock = statement(
-    select(
-        spaces.c.last_seq,
-        spaces.c.head,
-        spaces.c.kind,
-        spaces.c.bridged,
-        spaces.c.floor,
-        spaces.c.agent_run,
-        spaces.c.agent_run_limit,
-    )
+    select(*columns(spaces, "last_seq, head, kind, bridged, floor, agent_run, agent_run_limit"))
     .where(spaces.c.id == bindparam("id"))
     .with_for_update(key_share=True)
 )
-_advance = statement(
-    update(spaces)
-    .where(spaces.c.id == bindparam("space"))
-    .values(last_seq=bindparam("new_seq"), head=bindparam("new_head"))
-)
+_advance = update_where(spaces, "id", set_="last_seq, head")
 _author = statement(
     select(entities.c.kind, entities.c.handle, entities.c.role, statuses.is_shown(entities.c.id))
     .join(memberships, memberships.c.entity_id == entities.c.id)
     .where(memberships.c.space_id == bindparam("space_id"), entities.c.id == bindparam("author_id"))
 )
-_seq_of = statement(select(messages.c.seq, messages.c.space_id).where(messages.c.id == bindparam("id")))
-_posted = statement(
-    select(
-        messages.c.seq,
-        messages.c.space_id,
-        messages.c.author_id,
-        messages.c.text,
-        messages.c.reply_to,
-        messages.c.metadata,
-        messages.c.files,
-    ).where(messages.c.id == bindparam("id"))
-)
-_is_in_space = statement(
-    select(messages.c.id).where(messages.c.id == bindparam("id"), messages.c.space_id == bindparam("space_id"))
-)
+_seq_of = select_where(messages, "seq, space_id", "id")
+_posted = select_where(messages, "seq, space_id, author_id, text, reply_to, metadata, files", "id")
+_is_in_space = select_where(messages, "id", "id, space_id")
 _add = insert_into(
     messages,
-    "id",
-    "space_id",
-    "seq",
-    "author_id",
-    "text",
-    "plain",
-    "mentions",
-    "reply_to",
-    "metadata",
-    "hop",
-    "cycle_id",
-    "outside",
-    "created_at",
-    "salt",
-    "digest",
+    "id, space_id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, cycle_id, outside, "
+    "created_at, salt, digest",
 )
-_set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
-_read_own = statement(
-    update(memberships)
-    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("author"))
-    .values(read_seq=bindparam("last"))
-)
-_members = (
-    select(func.count())
-    .where(memberships.c.space_id == bindparam("space_id"))
-    .select_from(memberships)
-    .scalar_subquery()
-)
-# When the agent retries what failed: its open cycle, or earlier messages of this space.
-_cycle_goes_on_at = (
-    select(func.max(cycles.c.not_before))
-    .where(cycles.c.agent_id == agents.c.id, cycles.c.number.is_(None))
-    .scalar_subquery()
-)
-_space_goes_on_at = (
-    select(func.max(events.c.not_before))
-    .where(
-        events.c.agent_id == agents.c.id,
-        events.c.state != "done",
-        events.c.state == "pending",
-        events.c.space_id == bindparam("space_id"),
-    )
-    .scalar_subquery()
-)
-_listeners = statement(
-    select(
-        memberships.c.entity_id,
-        memberships.c.attention,
-        entities.c.handle,
-        agents.c.urgent,
-        agents.c.status,
-        agents.c.held_by,
-        agents.c.held_until,
-        agents.c.parked_cause,
-        memberships.c.joined_at,
-        _members,
-        _cycle_goes_on_at,
-        # Not for those that cannot answer anyway: many events may wait for them.
-        case(((agents.c.status == "active") & agents.c.parked_cause.is_(None), _space_goes_on_at)),
-        statuses.is_shown(agents.c.id),
-    )
-    .join(agents, agents.c.id == memberships.c.entity_id)
-    .join(entities, entities.c.id == memberships.c.entity_id)
-    .where(
-        memberships.c.space_id == bindparam("space_id"),
-        memberships.c.entity_id != bindparam("author_id"),
-        memberships.c.attention != "none",
-    )
-    .order_by(memberships.c.entity_id)
-)
+_set_files = update_where(messages, "id", set_="files")
+_read_own = update_where(memberships, "space_id, entity_id", set_="read_seq")
 
 
 def prefetch_post(tx: Tx, space_id: SpaceId, author_id: EntityId, id: MessageId | None = None) -> None:
@@ -193,7 +112,7 @@ def prefetch_post(tx: Tx, space_id: SpaceId, author_id: EntityId, id: MessageId 
     if id is not None:
         tx.prefetch(_posted, id=id)
     tx.prefetch(_author, space_id=space_id, author_id=author_id)
-    tx.prefetch(_listeners, space_id=space_id, author_id=author_id)
+    prefetch_listeners(tx, space_id, author_id)
 
 
 def post(
@@ -215,6 +134,7 @@ def post(
     files: Sequence[str] = (),
     via: ChannelId | None = None,
     history_from: int | None = None,
+    scope: str | None = None,
 ) -> Posted:
     """Post the message to the space, and to the inbox of every agent that attends to it. Every message is posted here.
 
@@ -231,7 +151,7 @@ def post(
 
     A message from elsewhere came `via` a channel, and is not sent back there. With `history_from`, when it was written,
     it is old: agents read it when they wake next, and nobody waits for an answer. A service's message with a `hop` is
-    another server's agent's.
+    another server's agent's. `scope` is the role of the token it is posted with: agents are told no higher one.
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     end, setting, run, limit = _lock_end(tx, space_id)
@@ -264,19 +184,22 @@ def post(
         outside=int(outside or is_outside_author(kind, role)),
     )
     if attached:
-        tx.run(_set_files, message=posted_id, value=attaching.attach(tx, posted_id, author_id, attached))
+        tx.run(_set_files, id=posted_id, files=attaching.attach(tx, posted_id, author_id, attached))
     if cycle_id is None:
         # A person who posts has seen what came before. What an agent has seen is in its log.
-        tx.send(_read_own, space=space_id, author=author_id, last=seq)
+        tx.send(_read_own, space_id=space_id, entity_id=author_id, read_seq=seq)
     if end.bridged:
         outbox.note(tx, space_id, posted_id, "post", via=via)
     if history_from is not None:
         # As a notice: a service's message shows no status, and is awaited by nobody.
-        said = Said(posted_id, space_id, author_id, "service", handle, what, reply_to, hop, urgent=False)
+        said = MessageToDeliver(posted_id, space_id, author_id, "service", handle, what, reply_to, hop, urgent=False)
         _deliver_quietly(tx, said, at=history_from)
         tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
         return Posted(posted_id, seq, end.kind)
-    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers, request)
+    said_as = scope if scope not in (None, role) else None
+    said = MessageToDeliver(
+        posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers, request, said_as
+    )
     addressed_to = decide_deliveries(tx, said, setting)
     if kind == "agent" or hop:
         if kind == "agent" and has_status:
@@ -333,7 +256,7 @@ def _store(
     digest = chains.message_digest(
         salt, end.head, end.space_id, seq, id, author_id, what.text, reply_to, cycle_id, tx.now
     )
-    tx.send(_advance, space=end.space_id, new_seq=seq, new_head=digest)
+    tx.send(_advance, id=end.space_id, last_seq=seq, head=digest)
     tx.note_head("space", end.space_id, seq, digest)
     tx.send(
         _add,
@@ -362,7 +285,7 @@ _rules = statement(
 )
 
 
-def _stop_writing(tx: Tx, said: Said, seq: int, deliveries: Sequence[Delivery]) -> list[Delivery]:
+def _stop_writing(tx: Tx, said: MessageToDeliver, seq: int, deliveries: Sequence[Delivery]) -> list[Delivery]:
     """Stop the agents that work for the author and are writing in the space; if it mentions some, only those.
 
     They have done what the message says, so they read it when they wake next, and nobody waits for an answer to it.
@@ -381,16 +304,16 @@ def is_outside_author(kind: str, role: str) -> bool:
     return kind == "service" or role == "guest"
 
 
-_who = statement(select(entities.c.kind, entities.c.role).where(entities.c.id == bindparam("id")))
+_who = select_where(entities, "kind, role", "id")
 
 
 def is_trusted_person(tx: Tx, entity_id: str) -> bool:
     """Whether this is a person of this server, and not only a guest."""
-    row = tx.one(_who, id=entity_id)
-    return row is not None and row[0] == "human" and not is_outside_author(*row)
+    kind, role = tx.one(_who, id=entity_id) or ("", "")
+    return kind == "human" and not is_outside_author(kind, role)
 
 
-_outsider = statement(select(entities.c.handle).where(entities.c.id == bindparam("author_id")))
+_outsider = select_where(entities, "handle", "id")
 NOTICE: Final = "notice"
 """Metadata key of a message: it is a notice, and about what. A notice cannot be edited or deleted."""
 
@@ -399,8 +322,8 @@ def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, abo
     """Post a notice for everyone in the space; its author need not be a member. Agents read it when they wake next:
     nobody is woken, and nobody waits."""
     end, *_ = _lock_end(tx, space_id)
-    author = tx.one(_outsider, author_id=author_id)
-    if author is None:
+    handle = value(tx, _outsider, id=author_id)
+    if handle is None:
         raise NotFound("entity", author_id)
     id, seq = MessageId(new_id()), end.last_seq + 1
     _store(
@@ -416,152 +339,16 @@ def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, abo
         cycle_id=None,
         outside=0,
     )
-    said = Said(id, space_id, author_id, "service", author[0], what, None, 0, urgent=False)
+    said = MessageToDeliver(id, space_id, author_id, "service", handle, what, None, 0, urgent=False)
     _deliver_quietly(tx, said, at=tx.now)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, id, author_id).to_payload())
     return Posted(id, seq, end.kind)
 
 
-def _deliver_quietly(tx: Tx, said: Said, *, at: int) -> None:
+def _deliver_quietly(tx: Tx, said: MessageToDeliver, *, at: int) -> None:
     """Deliver the message as one of that time that agents read when they wake next: it wakes nobody."""
     found = decide_deliveries(tx, said)
     delivery.deliver(tx, [replace(each, wakes=False, waits=False, urgent=False, created_at=at) for each in found])
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A message to be delivered to inboxes."""
-
-    id: MessageId
-    space_id: SpaceId
-    author_id: EntityId
-    author_kind: str
-    author_handle: str
-    what: Draft
-    reply_to: MessageId | None
-    hop: int
-    urgent: bool
-    asked: EntityId | None = None
-    """The agent that its author waits for, in addition to those that it addresses."""
-    answers: Collection[str] = ()
-    """The agents that had asked its author for it."""
-    request: Mapping[str, JsonValue] | None = None
-    """What a program says that waits for the answer of the agent `asked`: a part of that agent's event."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """An agent in the space that attends to it."""
-
-    id: AgentId
-    attention: str
-    handle: str
-    urgent: str | None
-    """Its rule for urgent messages."""
-    status: str
-    held_by: str | None
-    """The budget that suspended it, if one did."""
-    held_until: int | None
-    parked: str | None
-    """Why it is parked, if it is."""
-    joined_at: int
-    members: int
-    """How many members the space has."""
-    cycle_goes_on_at: int | None
-    """When it retries a cycle that failed."""
-    space_goes_on_at: int | None
-    """When it retries earlier messages of the space."""
-    has_status: bool
-    """Whether the space shows a status of it."""
-
-    @property
-    def able(self) -> bool:
-        return self.status == "active" and self.parked is None
-
-
-def decide_deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
-    """Decides who receives the message, and whom it wakes. Delivers nothing yet.
-
-    Returns one event for every agent in the space whose attention covers the message, except its author.
-
-    Where its author waits for an agent that cannot answer now, the space shows why.
-    """
-    rows = tx.all(_listeners, space_id=said.space_id, author_id=said.author_id)
-    mentions = said.what.rendered.mentions
-    listeners = [_Listener(*row) for row in rows]
-    attending = [each for each in listeners if each.attention == "all" or each.handle in mentions]
-    # Many agents share a rule, most of them the default one: each rule is evaluated once.
-    interrupted = {
-        rule: rule_from(rule).applies(handle=said.author_handle, kind=said.author_kind, plain=said.what.rendered.plain)
-        for rule in {each.urgent for each in attending}
-    }
-    who = _takers(tx, said, setting, listeners, attending)
-    # A person's message wakes the agents that the floor names; a chain of agents wakes as far as its budget goes.
-    goes_on = said.hop <= HOP_BUDGET
-    for each in attending:
-        if each.id in who.awaited:
-            _show_why_not(tx, said, each)
-    return [
-        Delivery(
-            agent_id=each.id,
-            id=said.id,
-            type="mention" if each.handle in mentions else "space_message",
-            created_at=tx.now,
-            urgent=said.urgent or interrupted[each.urgent],
-            wakes=goes_on and each.id in who.woken,
-            waits=each.id in who.awaited,
-            hop=said.hop,
-            space_id=said.space_id,
-            message_id=said.id,
-            payload={
-                **({"reply_to": said.reply_to} if said.reply_to else {}),
-                **(said.request or {} if each.id == said.asked else {}),
-            },
-        )
-        for each in attending
-        if each.status != "dead"
-    ]
-
-
-def _takers(
-    tx: Tx, said: Said, setting: Floor, listeners: Sequence[_Listener], attending: Sequence[_Listener]
-) -> Takers:
-    """The attending agents that take up the message, and those that its author waits for."""
-    agents_here = sum(each.status != "dead" for each in listeners) + (said.author_kind == "agent")
-    several = agents_here > 1
-    replied = None
-    if said.reply_to is not None and several and setting != "all":
-        replied = floor.author_of(tx, said.space_id, said.reply_to)
-    mentions = said.what.rendered.mentions
-    meant = {said.asked, replied, *said.answers}
-    heard = [
-        floor.Listener(each.id, each.handle in mentions or each.id in meant, each.able, each.joined_at)
-        for each in attending
-    ]
-    alone = bool(attending) and attending[0].members == 2
-    found = floor.takers(setting, heard, author_kind=said.author_kind, several=several, alone=alone)
-    if found is not None:
-        return found
-    awaited = not floor.is_for_a_person(tx, said.space_id, mentions)
-    return floor.choose(heard, floor.last_speakers(tx, said.space_id), awaited=awaited)
-
-
-def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
-    """Show in the space why the agent cannot answer now, if it cannot; clears statuses of earlier messages."""
-    if listener.has_status:
-        statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
-    if not listener.able:
-        parking.show_if_unable(
-            tx,
-            listener.id,
-            said.space_id,
-            said.id,
-            status=listener.status,
-            held_by=listener.held_by,
-            held_until=listener.held_until,
-        )
-    elif (again_at := max(listener.cycle_goes_on_at or 0, listener.space_goes_on_at or 0)) > tx.now:
-        statuses.show(tx, listener.id, said.space_id, "failing", message_id=said.id, retry_at=again_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,29 +385,14 @@ class Message:
 
 
 _message = (
-    messages.c.id,
-    messages.c.space_id,
-    messages.c.seq,
-    messages.c.author_id,
+    *columns(messages, "id, space_id, seq, author_id"),
     entities.c.name,
     entities.c.kind,
-    messages.c.text,
-    messages.c.plain,
-    messages.c.mentions,
-    messages.c.reply_to,
-    messages.c.metadata,
-    messages.c.hop,
-    messages.c.cycle_id,
-    messages.c.created_at,
-    messages.c.edited_at,
-    messages.c.deleted_at,
+    *columns(messages, "text, plain, mentions, reply_to, metadata, hop, cycle_id, created_at, edited_at, deleted_at"),
     entities.c.handle,
     messages.c.outside,
     entities.c.role,
-    messages.c.files,
-    messages.c.reactions,
-    messages.c.pinned_at,
-    messages.c.marked_at,
+    *columns(messages, "files, reactions, pinned_at, marked_at"),
 )
 _after = statement(
     select(*_message)
@@ -645,23 +417,21 @@ _of_cycle = statement(
     .where(
         messages.c.space_id == bindparam("space_id"),
         messages.c.seq > bindparam("after"),
-        messages.c.author_id == bindparam("author_id"),
-        messages.c.cycle_id == bindparam("cycle_id"),
+        *equal(messages, "author_id, cycle_id"),
     )
     .order_by(messages.c.seq)
     .limit(bindparam("limit"))
 )
-_newest_of_others = statement(
-    select(messages.c.seq, messages.c.hop)
-    .where(
-        messages.c.space_id == bindparam("space_id"),
-        messages.c.seq <= bindparam("up_to"),
-        messages.c.author_id != bindparam("reader_id"),
-    )
-    .order_by(messages.c.seq.desc())
-    .limit(1)
+_newest_of_others = select_where(
+    messages,
+    "seq, hop",
+    "space_id",
+    messages.c.seq <= bindparam("up_to"),
+    messages.c.author_id != bindparam("reader_id"),
+    order_by="seq desc",
+    limit=1,
 )
-_last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
+_last_seq = select_where(spaces, "last_seq", "id")
 END: Final = 2**62
 """Greater than the number of any message."""
 
@@ -704,24 +474,24 @@ def said_by(
 
 def last_seq(tx: Tx, space_id: SpaceId) -> int:
     """The sequence number of the last message in the space; 0 if there is none."""
-    row = tx.one(_last_seq, space_id=space_id)
-    if row is None:
+    seq = value(tx, _last_seq, id=space_id)
+    if seq is None:
         raise NotFound("space", space_id)
-    return row[0]
+    return seq
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class MessagePosition:
     """The position of a message in its space, and how many agents in a row led to it."""
 
     seq: int
     hop: int
 
 
-def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: int) -> Numbered | None:
+def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: int) -> MessagePosition | None:
     """The newest message of the space up to that sequence number that the reader has not written itself."""
     row = tx.one(_newest_of_others, space_id=space_id, reader_id=reader_id, up_to=up_to)
-    return None if row is None else Numbered(*row)
+    return None if row is None else MessagePosition(*row)
 
 
 def seq_of(tx: Tx, message_id: str) -> int | None:

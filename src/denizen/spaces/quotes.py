@@ -34,7 +34,6 @@ _SPACED_AT_LEAST: Final = 3
 _SPACE_BETWEEN: Final = 2
 """How many characters may stand between letters that are one word."""
 _UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
-_BETWEEN_LETTERS = re.compile(f"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 
 Gram = tuple[str, ...]
 """Words in a row, in the compared form."""
@@ -119,15 +118,14 @@ def grams(said: Sequence[str], length: int) -> Iterator[Gram]:
         yield tuple(said[at : at + length])
 
 
-def spelt(gram: Gram) -> str:
-    """The words as a text again: with no space between letters of scripts without spaces."""
-    return _BETWEEN_LETTERS.sub("", " ".join(gram))
-
-
 LETTERS: Final = 16
 """A run of words with fewer letters is found by its words only."""
 MANY_LETTERS: Final = 24
 """A text of fewer than eight words that has this many letters is found by them as well."""
+
+
+MOST_SEARCHES: Final = 1_000
+"""How often the letters of a text are searched through for a run of others whose parts all occur in it."""
 
 
 class Lettered:
@@ -135,6 +133,7 @@ class Lettered:
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
         self._texts = list(dict.fromkeys("".join(each) for each in texts))
+        self._searches = 0
         self._begins: set[str] = set()
         for letters in self._texts:
             self._begins.update(letters[at : at + LETTERS] for at in range(len(letters) - LETTERS + 1))
@@ -145,7 +144,16 @@ class Lettered:
         return [at for at, start in enumerate(starts) if letters[start : start + LETTERS] in begins]
 
     def holds(self, letters: str) -> bool:
-        return any(letters in each for each in self._texts)
+        """Whether one of the texts has these letters in a row, at least `LETTERS` of them.
+
+        In a text that repeats itself so much that most searches are in vain, its parts decide after some time: else
+        the work could grow with the square of its length.
+        """
+        last = len(letters) - LETTERS
+        if any(letters[at : at + LETTERS] not in self._begins for at in (*range(0, last, LETTERS), last)):
+            return False
+        self._searches += 1
+        return self._searches > MOST_SEARCHES or any(letters in each for each in self._texts)
 
 
 def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written: Lettered) -> set[Gram]:

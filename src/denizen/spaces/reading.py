@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.bus.streams import SpaceRead, entity_topic
 from denizen.errors import InvalidInput
@@ -21,7 +21,7 @@ from denizen.ids import EntityId, SpaceId
 from denizen.shapes.vocabulary import MENTIONS_LOOKED_AT as LOOKED_AT
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Member, Space
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, columns, statement, update_where
 from denizen.storage.schema import entities, memberships, messages, spaces
 
 
@@ -56,11 +56,7 @@ _own = memberships.alias("own")
 _members = statement(
     select(
         memberships.c.space_id,
-        entities.c.id,
-        entities.c.organization_id,
-        entities.c.kind,
-        entities.c.handle,
-        entities.c.name,
+        *columns(entities, "id, organization_id, kind, handle, name"),
         memberships.c.role,
         memberships.c.attention,
     )
@@ -93,11 +89,7 @@ _mentions = statement(
         messages.c.mentions.like('%"' + entities.c.handle + '"%'),
     )
 )
-_mark = statement(
-    update(memberships)
-    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
-    .values(read_seq=bindparam("read"))
-)
+_mark = update_where(memberships, "space_id, entity_id", set_="read_seq")
 
 
 def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> ReadPosition:
@@ -138,7 +130,7 @@ def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> ReadP
         raise InvalidInput(f"seq: messages of this space have numbers up to {place.last_seq}, not {seq}.")
     if seq == place.read_seq:
         return place
-    tx.run(_mark, space=space_id, entity=entity_id, read=seq)
+    tx.run(_mark, space_id=space_id, entity_id=entity_id, read_seq=seq)
     tx.announce(entity_topic(entity_id), SpaceRead(entity_id, space_id).to_payload())
     return place_of(tx, space_id, entity_id)
 

@@ -9,14 +9,14 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import select
 
 from denizen.errors import InvalidInput
 from denizen.ids import OrganizationId, SpaceId
 from denizen.shapes.vocabulary import MOST_DAYS
-from denizen.spaces import directory
+from denizen.spaces import directory, organization_settings
 from denizen.spaces.sizes import DAY
-from denizen.storage.database import Tx, insert_into, statement, value
+from denizen.storage.database import Tx, delete_where, insert_into, select_where, statement
 from denizen.storage.schema import organizations, retentions, spaces
 
 KEEP_DAYS: Final = "keep_days"
@@ -38,22 +38,17 @@ class Retention:
         return now - self.days * DAY
 
 
-FOR_EVER: Final = Retention()
-
-_own = statement(select(retentions.c.days, retentions.c.archive).where(retentions.c.space_id == bindparam("space_id")))
-_drop = statement(delete(retentions).where(retentions.c.space_id == bindparam("space")))
-_keep = insert_into(retentions, "space_id", "days", "archive")
-_settings = statement(select(organizations.c.settings).where(organizations.c.id == bindparam("id")))
+_own = select_where(retentions, "days, archive", "space_id")
+_drop = delete_where(retentions, "space_id")
+_keep = insert_into(retentions, "space_id, days, archive")
 _all_settings = statement(select(organizations.c.id, organizations.c.settings))
 _all_own = statement(select(retentions.c.space_id, retentions.c.days, retentions.c.archive))
-_spaces_of = statement(
-    select(spaces.c.id).where(spaces.c.organization_id == bindparam("organization_id")).order_by(spaces.c.id)
-)
+_spaces_of = select_where(spaces, "id", "organization_id", order_by="id")
 
 
 def default_of(tx: Tx, organization_id: OrganizationId) -> Retention:
     """The organization's default."""
-    return _default(json.loads(value(tx, _settings, id=organization_id) or "{}"))
+    return _default(organization_settings.read(tx, organization_id))
 
 
 def _default(settings: dict[str, Any]) -> Retention:
@@ -62,8 +57,9 @@ def _default(settings: dict[str, Any]) -> Retention:
 
 def own_of(tx: Tx, space_id: SpaceId) -> Retention | None:
     """The space's own setting; None: it has none."""
-    row = tx.one(_own, space_id=space_id)
-    return None if row is None else Retention(row[0], bool(row[1]))
+    for days, archive in tx.all(_own, space_id=space_id):
+        return Retention(days, bool(archive))
+    return None
 
 
 def of_space(tx: Tx, space_id: SpaceId) -> Retention:
@@ -76,7 +72,7 @@ def set_own(tx: Tx, space_id: SpaceId, wanted: Retention | None) -> None:
     """Give the space a setting of its own; None: the organization's default applies again."""
     if wanted is not None and not 0 <= wanted.days <= MOST_DAYS:
         raise InvalidInput(f"days is a number from 0 (for ever) to {MOST_DAYS:,}, not {wanted.days:,}.")
-    tx.run(_drop, space=space_id)
+    tx.run(_drop, space_id=space_id)
     if wanted is not None:
         tx.run(_keep, space_id=space_id, days=wanted.days, archive=int(wanted.archive))
     directory.announce_change(tx, space_id)

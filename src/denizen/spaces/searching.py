@@ -24,7 +24,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.spaces import posting
 from denizen.spaces.posting import Message
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, columns, select_where, statement, value
 from denizen.storage.schema import memberships, messages, spaces
 
 MESSAGES_LOOKED_AT: Final = 5_000
@@ -136,18 +136,10 @@ _head = (
 )
 _heads = statement(_head.order_by(_newest.c.created_at.desc(), spaces.c.id).limit(SPACES_SEARCHED))
 _head_of = statement(_head.where(spaces.c.id == bindparam("space_id")))
-_time_of = statement(
-    select(messages.c.created_at).where(
-        messages.c.space_id == bindparam("space_id"), messages.c.seq == bindparam("seq")
-    )
-)
+_time_of = select_where(messages, "created_at", "space_id, seq")
 _piece = statement(
     select(
-        messages.c.id,
-        messages.c.seq,
-        messages.c.created_at,
-        messages.c.author_id,
-        messages.c.deleted_at,
+        *columns(messages, "id, seq, created_at, author_id, deleted_at"),
         func.coalesce(messages.c.plain, messages.c.text),
     )
     .where(
@@ -230,8 +222,10 @@ def _walks(tx: Tx, reader_id: EntityId, space_id: SpaceId | None, before: Cursor
         if at is None:
             yield _Walk(each, last_seq, newest_at, None if before is None else before.time, begun=False)
         else:
-            row = tx.one(_time_of, space_id=each, seq=at)
-            yield _Walk(each, 0 if row is None else at, 0 if row is None else row[0], None, begun=True)
+            created_at = value(tx, _time_of, space_id=each, seq=at)
+            yield _Walk(
+                each, 0 if created_at is None else at, 0 if created_at is None else created_at, None, begun=True
+            )
 
 
 def _newest_first(tx: Tx, walks: list[_Walk], effort: _Effort) -> Iterator[_Row]:

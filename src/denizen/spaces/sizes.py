@@ -16,7 +16,16 @@ from sqlalchemy import bindparam, delete, func, select, text
 from denizen.clock import SECOND
 from denizen.ids import OrganizationId
 from denizen.spaces import directory
-from denizen.storage.database import Database, Statement, Tx, insert_ignore, long_running, statement, value
+from denizen.storage.database import (
+    Database,
+    Statement,
+    Tx,
+    insert_ignore,
+    long_running,
+    select_where,
+    statement,
+    value,
+)
 from denizen.storage.schema import agents, contents, log, messages, minds, organizations, sizes, spaces
 
 DAY: Final = 86_400 * SECOND
@@ -81,13 +90,9 @@ _ROW_BYTES: Final = 300
 
 _columns = (sizes.c.organization_id, sizes.c.day, sizes.c.bytes, sizes.c.file_bytes, sizes.c.messages, sizes.c.cycles)
 _keep = insert_ignore(sizes)
-_is_kept = statement(select(sizes.c.day).where(sizes.c.day == bindparam("today")).limit(1))
+_is_kept = select_where(sizes, "day", "day", limit=1)
 _drop_old = statement(delete(sizes).where(sizes.c.day < bindparam("first")))
-_days_of = statement(
-    select(*_columns)
-    .where(sizes.c.organization_id == bindparam("organization_id"), sizes.c.day >= bindparam("first"))
-    .order_by(sizes.c.day)
-)
+_days_of = select_where(sizes, _columns, "organization_id", sizes.c.day >= bindparam("first"), order_by="day")
 _names = statement(select(organizations.c.id, organizations.c.name).order_by(organizations.c.created_at))
 
 
@@ -132,9 +137,8 @@ def _counts(tx: Tx, query: Statement) -> list[tuple[str, int]]:
 def _lengths(tx: Tx) -> tuple[float, float]:
     """How many bytes a message and a cycle take, on average of the newest."""
     message = float(value(tx, _message_length) or 0)
-    row = tx.one(_cycle_length)
-    length, number = (0, 0) if row is None else (row[0] or 0, row[1])
-    return message + _ROW_BYTES, (int(length) / number if number else 0) + _ROW_BYTES
+    length, number = tx.one(_cycle_length) or (0, 0)
+    return message + _ROW_BYTES, (int(length or 0) / number if number else 0) + _ROW_BYTES
 
 
 def divided(whole: int, weights: Mapping[str, float]) -> dict[str, int]:
@@ -147,7 +151,7 @@ def divided(whole: int, weights: Mapping[str, float]) -> dict[str, int]:
 def keep_today(tx: Tx) -> None:
     """Stores what every organization uses today, unless that is stored already."""
     today = tx.now // DAY
-    if tx.one(_is_kept, today=today) is not None:
+    if tx.one(_is_kept, day=today) is not None:
         return
     tx.run(_drop_old, first=today - KEPT_DAYS)
     for each in measure(tx):
@@ -163,7 +167,7 @@ def keep_today(tx: Tx) -> None:
 
 
 def _is_due(tx: Tx) -> bool:
-    return tx.one(_is_kept, today=tx.now // DAY) is None
+    return tx.one(_is_kept, day=tx.now // DAY) is None
 
 
 async def keep_daily(db: Database) -> None:

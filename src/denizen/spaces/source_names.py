@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, select
 
 from denizen.ids import AgentId
 from denizen.inbox.sources import Source, distinct
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import agents, entities
 
 # An id that came with a file may belong to someone in another organization.
@@ -25,8 +25,8 @@ def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> tuple[Source, .
     told: list[Source] = []
     for each in distinct(found):
         if each.kind in ("guest", "agent", "service") and each.name not in known:
-            row = tx.one(_handle, id=each.name, agent_id=agent_id)
-            known[each.name] = f"@{row[0]}" if row is not None else each.name
+            handle = value(tx, _handle, id=each.name, agent_id=agent_id)
+            known[each.name] = f"@{handle}" if handle is not None else each.name
         told.append(Source(each.kind, known.get(each.name, each.name)))
     return tuple(told)
 

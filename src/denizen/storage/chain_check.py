@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Select, bindparam, exists, func, or_, select
 
 from denizen.storage.chains import BEGINNING, cycle_digest, entry_digest, message_digest
-from denizen.storage.database import Statement, Tx, statement
+from denizen.storage.database import Statement, Tx, columns, select_where, statement
 from denizen.storage.schema import amendments, cycles, events, log, messages, minds, spaces
 
 _PAGE: Final = 1_000
@@ -80,11 +80,7 @@ def broken_ends(tx: Tx) -> Iterator[Broken]:
 
 # Every row
 
-_amendments = statement(
-    select(amendments.c.row_id, amendments.c.position, amendments.c.salt, amendments.c.digest)
-    .where(amendments.c.chain_id == bindparam("id"))
-    .order_by(amendments.c.number)
-)
+_amendments = select_where(amendments, "row_id, position, salt, digest", "chain_id", order_by="number")
 _spaces = statement(select(spaces.c.id, spaces.c.head).order_by(spaces.c.id))
 _minds = statement(select(minds.c.agent_id, minds.c.head).order_by(minds.c.agent_id))
 
@@ -100,41 +96,18 @@ _messages = _pages(
         messages.c.salt,
         messages.c.digest,
         func.coalesce(messages.c.edited_at, messages.c.deleted_at),
-        messages.c.space_id,
-        messages.c.seq,
-        messages.c.id,
-        messages.c.author_id,
-        messages.c.text,
-        messages.c.reply_to,
-        messages.c.cycle_id,
-        messages.c.created_at,
+        *columns(messages, "space_id, seq, id, author_id, text, reply_to, cycle_id, created_at"),
     ),
     messages.c.space_id,
     messages.c.seq,
 )
 _entries = _pages(
-    select(
-        log.c.seq,
-        log.c.salt,
-        log.c.digest,
-        log.c.cycle_id,
-        log.c.seq,
-        log.c.kind,
-        log.c.message,
-        log.c.request,
-        log.c.outside,
-    ),
+    select(*columns(log, "seq, salt, digest, cycle_id, seq, kind, message, request, outside")),
     log.c.agent_id,
     log.c.seq,
 )
-_cycles = statement(
-    select(cycles.c.id, cycles.c.number, cycles.c.digest)
-    .where(cycles.c.agent_id == bindparam("id"), cycles.c.number.is_not(None))
-    .order_by(cycles.c.number)
-)
-_events = statement(
-    select(events.c.cycle_id, events.c.id).where(events.c.agent_id == bindparam("id"), events.c.state == "done")
-)
+_cycles = select_where(cycles, "id, number, digest", "agent_id", cycles.c.number.is_not(None), order_by="number")
+_events = select_where(events, "cycle_id, id", "agent_id", events.c.state == "done")
 
 
 def broken(tx: Tx) -> Iterator[Broken]:
@@ -157,7 +130,7 @@ class _Walk:
 
     def __init__(self, tx: Tx, chain_id: str) -> None:
         self.head = BEGINNING
-        self._waiting = [_Amendment(*row) for row in reversed(tx.all(_amendments, id=chain_id))]
+        self._waiting = [_Amendment(*row) for row in reversed(tx.all(_amendments, chain_id=chain_id))]
         self.newest: dict[str, _Amendment] = {each.row_id: each for each in reversed(self._waiting)}
         """The newest amendment of each row that has any."""
 
@@ -213,7 +186,7 @@ def _check_agent(tx: Tx, agent_id: str, head: bytes) -> Iterator[Broken]:
         elif salt is None or entry_digest(salt, *parts) != digest:
             sentence = "An entry of a log is not as it was written."
             yield Broken("agent", sentence, (agent_id, cycle_id, str(seq)))
-    yield from _check_cycles(tx, agent_id, walk, digests, _by_cycle(tx.all(_events, id=agent_id)))
+    yield from _check_cycles(tx, agent_id, walk, digests, _by_cycle(tx.all(_events, agent_id=agent_id)))
     for parts in amended:
         cycle_id, seq, *_ = parts
         each = walk.newest[str(seq)]
@@ -230,7 +203,7 @@ def _check_cycles(
     digests: Mapping[str, Sequence[bytes | None]],
     event_ids: Mapping[str, Sequence[str]],
 ) -> Iterator[Broken]:
-    for cycle_id, number, digest in tx.all(_cycles, id=agent_id):
+    for cycle_id, number, digest in tx.all(_cycles, agent_id=agent_id):
         if digest is None:
             continue
         walk.pass_amendments(before=number)

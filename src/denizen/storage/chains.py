@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, columns, insert_into, select_where, statement, update_where
 from denizen.storage.schema import amendments, cycles, log, messages, minds, spaces
 
 BEGINNING: Final = b""
@@ -75,55 +75,27 @@ def cycle_digest(
 
 # Amendments
 
-_message = statement(
-    select(
-        messages.c.space_id,
-        messages.c.seq,
-        messages.c.id,
-        messages.c.author_id,
-        messages.c.text,
-        messages.c.reply_to,
-        messages.c.cycle_id,
-        messages.c.created_at,
-    ).where(messages.c.id == bindparam("id"), messages.c.digest.is_not(None))
+_message = select_where(
+    messages, "space_id, seq, id, author_id, text, reply_to, cycle_id, created_at", "id", messages.c.digest.is_not(None)
 )
 _space = statement(
     select(spaces.c.last_seq, spaces.c.head).where(spaces.c.id == bindparam("id")).with_for_update(key_share=True)
 )
-_advance_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(head=bindparam("new_head")))
-_drop_message_salt = statement(update(messages).where(messages.c.id == bindparam("message")).values(salt=None))
+_advance_space = update_where(spaces, "id", set_="head")
+_drop_message_salt = update_where(messages, "id", salt=None)
 _entry = statement(
-    select(
-        log.c.agent_id,
-        cycles.c.number,
-        log.c.cycle_id,
-        log.c.seq,
-        log.c.kind,
-        log.c.message,
-        log.c.request,
-        log.c.outside,
-    )
+    select(log.c.agent_id, cycles.c.number, *columns(log, "cycle_id, seq, kind, message, request, outside"))
     .join(cycles, cycles.c.id == log.c.cycle_id)
     .where(log.c.number == bindparam("entry_number"), log.c.digest.is_not(None))
 )
 _mind = statement(
     select(minds.c.cycle_count, minds.c.head).where(minds.c.agent_id == bindparam("id")).with_for_update(key_share=True)
 )
-_advance_mind = statement(
-    update(minds).where(minds.c.agent_id == bindparam("agent")).values(head=bindparam("new_head"))
-)
-_seal_entry = statement(
-    update(log)
-    .where(log.c.number == bindparam("entry"))
-    .values(salt=bindparam("new_salt"), digest=bindparam("new_digest"))
-)
-_drop_entry_salt = statement(update(log).where(log.c.number == bindparam("entry")).values(salt=None))
-_drop_salts = statement(
-    update(amendments)
-    .where(amendments.c.chain_id == bindparam("chain"), amendments.c.row_id == bindparam("row"))
-    .values(salt=None)
-)
-_add = insert_into(amendments, "chain_id", "row_id", "position", "salt", "digest", "created_at")
+_advance_mind = update_where(minds, "agent_id", set_="head")
+_seal_entry = update_where(log, "number", set_="salt, digest")
+_drop_entry_salt = update_where(log, "number", salt=None)
+_drop_salts = update_where(amendments, "chain_id, row_id", salt=None)
+_add = insert_into(amendments, "chain_id, row_id, position, salt, digest, created_at")
 
 
 def amend_message(tx: Tx, message_id: str) -> None:
@@ -135,9 +107,9 @@ def amend_message(tx: Tx, message_id: str) -> None:
     last_seq, head = tx.one(_space, id=space_id) or (0, None)
     salt = new_salt()
     digest = message_digest(salt, head or BEGINNING, *row)
-    tx.run(_drop_message_salt, message=message_id)
+    tx.run(_drop_message_salt, id=message_id)
     _append(tx, space_id, message_id, last_seq, salt, digest)
-    tx.run(_advance_space, space=space_id, new_head=digest)
+    tx.run(_advance_space, id=space_id, head=digest)
 
 
 def amend_entry(tx: Tx, entry_number: int) -> None:
@@ -148,17 +120,17 @@ def amend_entry(tx: Tx, entry_number: int) -> None:
     agent_id, cycle_number, *parts = row
     salt = new_salt()
     if cycle_number is None:  # It is not in the chain yet.
-        tx.run(_seal_entry, entry=entry_number, new_salt=salt, new_digest=entry_digest(salt, *parts))
+        tx.run(_seal_entry, number=entry_number, salt=salt, digest=entry_digest(salt, *parts))
         return
     count, head = tx.one(_mind, id=agent_id) or (0, None)
     digest = entry_digest(salt, *parts, head=head or BEGINNING)
-    tx.run(_drop_entry_salt, entry=entry_number)
+    tx.run(_drop_entry_salt, number=entry_number)
     _append(tx, agent_id, str(parts[1]), count, salt, digest)
-    tx.run(_advance_mind, agent=agent_id, new_head=digest)
+    tx.run(_advance_mind, agent_id=agent_id, head=digest)
 
 
 def _append(tx: Tx, chain_id: str, row_id: str, position: int, salt: bytes, digest: bytes) -> None:
-    tx.run(_drop_salts, chain=chain_id, row=row_id)
+    tx.run(_drop_salts, chain_id=chain_id, row_id=row_id)
     row = {"chain_id": chain_id, "row_id": row_id, "position": position, "salt": salt, "digest": digest}
     tx.run(_add, **row, created_at=tx.now)
     tx.note_head("amendment", chain_id, position, digest)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from pydantic import JsonValue
-from sqlalchemy import Table, bindparam, insert
+from sqlalchemy import ColumnElement, FromClause, Table, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.base import Executable
 
@@ -75,19 +75,85 @@ def statement(expression: Executable) -> Statement:
     return Statement(expression, expression)
 
 
-def insert_into(table: Table, *columns: str) -> Statement:
-    """Builds an insert of a row with these columns, each a parameter of its own name."""
-    return statement(insert(table).values({name: bindparam(name, type_=table.c[name].type) for name in columns}))
+def insert_into(table: Table, *names: str) -> Statement:
+    """Builds an insert of a row with these columns ("id, name"), each a parameter of its own name."""
+    return statement(insert(table).values(_given(table, ", ".join(names))))
 
 
-def insert_ignore(table: Table, columns: Iterable[str] | None = None) -> Statement:
-    """Builds an insert of `columns` (all but a serial key) that does nothing if a unique key exists already."""
-    names = list(columns) if columns is not None else [c.name for c in table.c if c is not table.autoincrement_column]
-    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+def insert_ignore(table: Table, names: str | Iterable[str] = ()) -> Statement:
+    """Builds an insert of these columns (all but a serial key) that does nothing if a unique key exists already."""
+    listed = names if isinstance(names, str) else ", ".join(names)
+    given = _given(table, listed or _all_names(table))
     return Statement(
-        sqlite.insert(table).values(values).on_conflict_do_nothing(),
-        postgresql.insert(table).values(values).on_conflict_do_nothing(),
+        sqlite.insert(table).values(given).on_conflict_do_nothing(),
+        postgresql.insert(table).values(given).on_conflict_do_nothing(),
     )
+
+
+def insert_or_update(table: Table, names: str = "", *, set_: str = "") -> Statement:
+    """Builds an insert of these columns (all but a serial key). If the primary key exists already, it updates `set_`
+    instead (all but the key).
+    """
+    given, keys = _given(table, names or _all_names(table)), [each.name for each in table.primary_key]
+    changing = set_.split(", ") if set_ else [name for name in given if name not in keys]
+    rows = [dialect.insert(table).values(given) for dialect in (sqlite, postgresql)]
+    return Statement(
+        *(row.on_conflict_do_update(index_elements=keys, set_={n: row.excluded[n] for n in changing}) for row in rows)
+    )
+
+
+def select_where(
+    table: FromClause,
+    what: str | Iterable[ColumnElement[Any]],
+    keys: str,
+    *also: ColumnElement[bool],
+    order_by: str = "",
+    limit: int | str | None = None,
+    for_update: bool = False,
+) -> Statement:
+    """Builds a select of the columns `what` ("id, name") where each of `keys` ("space_id, seq") equals its parameter.
+
+    `also`: further conditions. `order_by`: columns ("seq desc, id"). `limit`: a number, or the name of a parameter.
+    """
+    wanted = columns(table, what) if isinstance(what, str) else what
+    query = select(*wanted).where(*equal(table, keys), *also)
+    for name, _, direction in (each.partition(" ") for each in order_by.split(", ") if each):
+        query = query.order_by(table.c[name].desc() if direction else table.c[name])
+    if limit is not None:
+        query = query.limit(bindparam(limit) if isinstance(limit, str) else limit)
+    return statement(query.with_for_update() if for_update else query)
+
+
+def update_where(table: Table, keys: str, *also: ColumnElement[bool], set_: str = "", **to: Any) -> Statement:
+    """Builds an update of the rows where each of `keys` equals the parameter of its name, and `also` holds.
+
+    `set_`: columns that get the parameters of their names. `to`: columns that get a constant or an expression.
+    """
+    return statement(update(table).where(*equal(table, keys), *also).values(_given(table, set_) | to))
+
+
+def delete_where(table: Table, keys: str, *also: ColumnElement[bool]) -> Statement:
+    """Builds a delete of the rows where each of `keys` equals the parameter of its name, and `also` holds."""
+    return statement(delete(table).where(*equal(table, keys), *also))
+
+
+def _all_names(table: Table) -> str:
+    return ", ".join(each.name for each in table.c if each is not table.autoincrement_column)
+
+
+def _given(table: Table, names: str) -> dict[str, Any]:
+    """Returns a parameter for each of these columns."""
+    return {name: bindparam(name, type_=table.c[name].type) for name in names.split(", ") if name}
+
+
+def columns(table: FromClause, names: str) -> tuple[ColumnElement[Any], ...]:
+    """Returns these columns ("id, name") of the table."""
+    return tuple(table.c[name] for name in names.split(", "))
+
+
+def equal(table: FromClause, keys: str) -> list[ColumnElement[bool]]:
+    """Builds the conditions that each of `keys` ("agent_id, number") equals the parameter of its name."""
+    return [table.c[name] == bindparam(name) for name in keys.split(", ")]
 
 
 _long_running: set[Callable[..., Any]] = set()

@@ -7,6 +7,7 @@ have a serial number as key: rows are appended, and an index finds those of an o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sqlalchemy import (
     DDL,
@@ -80,6 +81,52 @@ def _usage() -> Iterator[Column[int]]:
     return (_int(name, 0) for name in counted)
 
 
+def _alert(detail: str | None) -> Iterator[Column[Any]]:
+    """An alert to owners, and the progress of sending it to the webhook."""
+    yield _text("detail", detail)
+    yield _int("created_at")
+    yield Column("sent_at", BigInteger)  # when it was sent to the webhook; NULL: not yet
+    yield _int("tries", 0)
+    yield _int("next_at", 0)  # when the webhook may be tried again
+
+
+def _state_of_mind() -> Iterator[Column[Any]]:
+    yield _int("reflected_turns", 0)  # turns that were reflected on
+    yield _text("mood", "neutral")
+    yield _text("skill", "unknown")
+    yield _text("complexity", "unknown")
+    yield Column("mind_line", Text)  # what the agent or advisor is told of it; NULL: nothing
+    yield _text("imprints", "{}")  # what metaprompts imprinted: JSON, texts by key
+
+
+def _signal(turn: str) -> Iterator[Column[Any]]:
+    """A signal from sentiment and errors. `turn`: the column of the cycle or the turn after which it was detected."""
+    yield Column("person_id", Text)  # the person it is about; NULL: nobody
+    yield _int(turn)
+    yield _text("name")
+    yield _text("rule")  # the rule that detected it
+    yield Column("score", BigInteger)  # thousandths, from -1000 to 1000; NULL: it has none
+    yield _int("created_at")
+
+
+def _reflection(turn: str) -> Iterator[Column[Any]]:
+    """A metaprompt that was asked, or a change by hand. `turn`: the column of the cycle or turn that it followed."""
+    yield Column(turn, BigInteger)  # NULL: by hand
+    yield Column("metaprompt", Text)  # the metaprompt's id; NULL if someone set or reset the state
+    yield _text("cause")  # the signal, interval, manual, set, reset
+    yield _text("outcome")  # changed, unchanged, failed
+    yield _text("reason", "")
+    yield _text("state")  # mood, skill and complexity after it: JSON
+    yield Column("by_id", Text)  # who did it by hand
+    yield _int("created_at")
+
+
+def _partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """An index of the rows for which the condition holds."""
+    condition = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
 organizations = Table(
     "organizations",
     metadata,
@@ -124,8 +171,6 @@ identities = Table(
     sqlite_with_rowid=False,
 )
 
-_HELD = text("held_by IS NOT NULL")
-_PARKED = text("parked_cause IS NOT NULL")
 
 agents = Table(
     "agents",
@@ -144,8 +189,8 @@ agents = Table(
     Column("parked_until", BigInteger),  # when it retries by itself
     _int("parked_tries", 0),  # how often it has retried without success
     _int("created_at"),
-    Index("ix_agents_held", "held_until", sqlite_where=_HELD, postgresql_where=_HELD),
-    Index("ix_agents_parked", "parked_until", sqlite_where=_PARKED, postgresql_where=_PARKED),
+    _partial_index("ix_agents_held", "held_until", where="held_by IS NOT NULL"),
+    _partial_index("ix_agents_parked", "parked_until", where="parked_cause IS NOT NULL"),
 )
 
 leases = Table(
@@ -155,9 +200,7 @@ leases = Table(
     Column("holder", Text),
     _int("epoch", 0),
     _int("until", 0),
-    Index(
-        "ix_leases_held", "holder", sqlite_where=text("holder IS NOT NULL"), postgresql_where=text("holder IS NOT NULL")
-    ),
+    _partial_index("ix_leases_held", "holder", where="holder IS NOT NULL"),
 )
 
 instances = Table("instances", metadata, _key("id"), _int("seen_at"))
@@ -232,9 +275,6 @@ memberships = Table(
     sqlite_with_rowid=False,
 )
 
-_FROM_OUTSIDE = text("outside = 1")
-_PINNED = text("pinned_at IS NOT NULL")
-_REACTED = text("reactions IS NOT NULL")
 
 messages = Table(
     "messages",
@@ -261,15 +301,11 @@ messages = Table(
     _bytes("salt"),  # NULL after an edit or redaction
     _bytes("digest"),  # as it was posted, in the chain of its space; NULL: not in a chain
     UniqueConstraint("space_id", "seq"),
-    Index("ix_messages_pinned", "space_id", "seq", sqlite_where=_PINNED, postgresql_where=_PINNED),
-    Index("ix_messages_reacted", "space_id", sqlite_where=_REACTED, postgresql_where=_REACTED),
-    Index("ix_messages_outside", "space_id", "seq", sqlite_where=_FROM_OUTSIDE, postgresql_where=_FROM_OUTSIDE),
+    _partial_index("ix_messages_pinned", "space_id", "seq", where="pinned_at IS NOT NULL"),
+    _partial_index("ix_messages_reacted", "space_id", where="reactions IS NOT NULL"),
+    _partial_index("ix_messages_outside", "space_id", "seq", where="outside = 1"),
 )
 
-_OPEN_EVENTS = text("state <> 'done'")
-_NO_MESSAGE = text("message_id IS NULL")
-_OF_A_MESSAGE = text("message_id IS NOT NULL")
-_OF_A_FILE = text("file_id IS NOT NULL")
 
 events = Table(
     "events",
@@ -292,19 +328,11 @@ events = Table(
     Column("payload", Text),
     _int("created_at"),
     # A message's event is unique by its message; events from elsewhere by their own id.
-    Index("ix_events_id", "agent_id", "id", unique=True, sqlite_where=_NO_MESSAGE, postgresql_where=_NO_MESSAGE),
+    _partial_index("ix_events_id", "agent_id", "id", unique=True, where="message_id IS NULL"),
     # Finds the agents with this message in their inbox, past or present: for edits and forgetting.
-    Index("ix_events_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
+    _partial_index("ix_events_message", "message_id", where="message_id IS NOT NULL"),
     # In the order of draining, so that taking the first few reads only those.
-    Index(
-        "ix_events_open",
-        "agent_id",
-        "state",
-        "lane",
-        "number",
-        sqlite_where=_OPEN_EVENTS,
-        postgresql_where=_OPEN_EVENTS,
-    ),
+    _partial_index("ix_events_open", "agent_id", "state", "lane", "number", where="state <> 'done'"),
 )
 
 stop_requests = Table(
@@ -339,11 +367,7 @@ alerts = Table(
     metadata,
     _key("agent_id", "agents.id"),
     _key("cause"),
-    _text("detail", "{}"),  # values for the sentence: JSON, never text of a message
-    _int("created_at"),
-    Column("sent_at", BigInteger),  # when it was sent to the webhook; NULL: not yet
-    _int("tries", 0),
-    _int("next_at", 0),  # when the webhook may be tried again
+    *_alert("{}"),  # the detail has values for the sentence: JSON, never text of a message
     sqlite_with_rowid=False,
 )
 
@@ -352,16 +376,10 @@ panel_alerts = Table(
     metadata,
     _key("space_id", "spaces.id"),
     _key("cause"),
-    _text("detail"),  # why, and what to do: a sentence, never text of a message
-    _int("created_at"),
-    Column("sent_at", BigInteger),  # when it was sent to the webhook; NULL: not yet
-    _int("tries", 0),
-    _int("next_at", 0),  # when the webhook may be tried again
+    *_alert(None),  # the detail says why, and what to do: a sentence, never text of a message
     sqlite_with_rowid=False,
 )
 
-_UNENDED = text("number IS NULL")
-_ENDED = text("number IS NOT NULL")
 
 cycles = Table(
     "cycles",
@@ -387,8 +405,8 @@ cycles = Table(
     _int("cost_micros", 0),  # millionths of a dollar
     _bytes("digest"),  # in the chain of its agent; NULL: open, or not in a chain
     # At most one cycle of an agent is open, whatever else goes wrong.
-    Index("ix_cycles_open", "agent_id", unique=True, sqlite_where=_UNENDED, postgresql_where=_UNENDED),
-    Index("ix_cycles_number", "agent_id", "number", unique=True, sqlite_where=_ENDED, postgresql_where=_ENDED),
+    _partial_index("ix_cycles_open", "agent_id", unique=True, where="number IS NULL"),
+    _partial_index("ix_cycles_number", "agent_id", "number", unique=True, where="number IS NOT NULL"),
     sqlite_with_rowid=False,
 )
 
@@ -481,7 +499,6 @@ overflow = Table(
 
 toolsets = Table("toolsets", metadata, _key("digest"), _text("tools"))
 
-_NO_USAGE = text("kind <> 'usage'")
 
 ledger = Table(
     "ledger",
@@ -499,7 +516,7 @@ ledger = Table(
     Column("detail", Text),
     _int("created_at"),
     # Only skips and failures, which are few: usage, the bulk of the table, is found by the end of its cycle.
-    Index("ix_ledger_others", "agent_id", "number", sqlite_where=_NO_USAGE, postgresql_where=_NO_USAGE),
+    _partial_index("ix_ledger_others", "agent_id", "number", where="kind <> 'usage'"),
 )
 
 tokens = Table(
@@ -582,8 +599,6 @@ notes = Table(
     sqlite_with_rowid=False,
 )
 
-_NAMED_PLANS = text("kind = 'plan'")
-_WAITING_PLANS = text("state = 'waiting'")
 
 plans = Table(
     "plans",
@@ -602,13 +617,11 @@ plans = Table(
     _flag("outside"),  # whether the agent made it after reading text from outside
     _int("created_at"),
     Index("ix_plans_agent", "agent_id", "next_run"),
-    Index("ix_plans_name", "agent_id", "name", unique=True, sqlite_where=_NAMED_PLANS, postgresql_where=_NAMED_PLANS),
-    Index("ix_plans_due", "next_run", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
-    Index("ix_plans_reckoned", "reckoned_at", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
+    _partial_index("ix_plans_name", "agent_id", "name", unique=True, where="kind = 'plan'"),
+    _partial_index("ix_plans_due", "next_run", where="state = 'waiting'"),
+    _partial_index("ix_plans_reckoned", "reckoned_at", where="state = 'waiting'"),
 )
 
-_UNSETTLED = text("state = 'waiting'")
-_SHOWN = text("shown = 1")
 
 calls = Table(
     "calls",  # tool calls that involve somebody outside a cycle: people who see or answer them, late results
@@ -638,10 +651,10 @@ calls = Table(
     Column("settled_at", BigInteger),
     Column("settled_by", Text),
     UniqueConstraint("cycle_id", "step", "position"),
-    Index("ix_calls_waiting", "agent_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
-    Index("ix_calls_asked", "space_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
-    Index("ix_calls_expiring", "expires_at", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
-    Index("ix_calls_space", "space_id", "after_seq", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
+    _partial_index("ix_calls_waiting", "agent_id", where="state = 'waiting'"),
+    _partial_index("ix_calls_asked", "space_id", where="state = 'waiting'"),
+    _partial_index("ix_calls_expiring", "expires_at", where="state = 'waiting'"),
+    _partial_index("ix_calls_space", "space_id", "after_seq", where="shown = 1"),
 )
 
 grants = Table(
@@ -739,8 +752,8 @@ passages = Table(
     Index("ix_passages_place", "agent_id", "space_id", "place"),
     Index("ix_passages_at", "agent_id", "at"),
     Index("ix_passages_cycle", "agent_id", "cycle"),
-    Index("ix_passages_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
-    Index("ix_passages_file", "file_id", sqlite_where=_OF_A_FILE, postgresql_where=_OF_A_FILE),
+    _partial_index("ix_passages_message", "message_id", where="message_id IS NOT NULL"),
+    _partial_index("ix_passages_file", "file_id", where="file_id IS NOT NULL"),
     sqlite_with_rowid=False,
 )
 
@@ -754,7 +767,6 @@ postings = Table(
     sqlite_with_rowid=False,
 )
 
-_BEHIND = text("passages - settled >= 32")  # as many as a segment has
 
 recalls = Table(
     "recalls",  # the progress of the index of each agent's passages
@@ -768,8 +780,19 @@ recalls = Table(
     _int("embedded", 0),  # the newest passage with a vector
     _int("worded", 0),  # the newest passage with vectors for its words
     _int("terms", 0),  # the version of the terms among the postings
-    Index("ix_recalls_behind", "agent_id", sqlite_where=_BEHIND, postgresql_where=_BEHIND),
+    _int("fingerprinted", 0),  # the newest passage with fingerprints; below 0: all are to be made again
+    _int("fingerprint_form", 0),  # their version, and the length of the runs of words that they find
+    _partial_index("ix_recalls_behind", "agent_id", where="passages - settled >= 32"),  # as many as a segment has
     Index("ix_recalls_terms", "terms"),
+)
+
+fingerprints = Table(
+    "fingerprints",  # hashes of a few words in a row, by which quotations are found
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("hash", BigInteger, primary_key=True),
+    Column("number", BigInteger, primary_key=True),  # the number of the passage
+    sqlite_with_rowid=False,
 )
 
 vectors = Table(
@@ -881,7 +904,6 @@ panels = Table(
     _int("created_at"),
 )
 
-_THERE = text("removed_at IS NULL")
 
 advisors = Table(
     "advisors",
@@ -899,10 +921,9 @@ advisors = Table(
     _int("created_at"),
     Column("removed_at", BigInteger),  # its past replies stay
     Index("ix_advisors_space", "space_id", "position"),
-    Index("ix_advisors_handle", "space_id", "handle", unique=True, sqlite_where=_THERE, postgresql_where=_THERE),
+    _partial_index("ix_advisors_handle", "space_id", "handle", unique=True, where="removed_at IS NULL"),
 )
 
-_OPEN_ROUNDS = text("state = 'open'")
 
 rounds = Table(
     "rounds",  # rounds: each time that the advisors of a panel are asked
@@ -921,12 +942,10 @@ rounds = Table(
     _int("created_at"),
     Column("completed_at", BigInteger),
     UniqueConstraint("space_id", "turn", "step"),
-    Index("ix_rounds_open", "space_id", "turn", sqlite_where=_OPEN_ROUNDS, postgresql_where=_OPEN_ROUNDS),
+    _partial_index("ix_rounds_open", "space_id", "turn", where="state = 'open'"),
     Index("ix_rounds_message", "message_id"),
 )
 
-_UNFINISHED = text("state IN ('waiting', 'running')")
-_ANSWERED = text("state = 'done'")
 
 replies = Table(
     "replies",  # the reply of one voice in one round; written once, by the holder of its lease
@@ -961,8 +980,8 @@ replies = Table(
     _int("created_at"),
     Column("started_at", BigInteger),
     Column("ended_at", BigInteger),
-    Index("ix_replies_unfinished", "created_at", sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED),
-    Index("ix_replies_voice", "space_id", "voice", "part", sqlite_where=_ANSWERED, postgresql_where=_ANSWERED),
+    _partial_index("ix_replies_unfinished", "created_at", where="state IN ('waiting', 'running')"),
+    _partial_index("ix_replies_voice", "space_id", "voice", "part", where="state = 'done'"),
 )
 
 panel_spending = Table(
@@ -1027,12 +1046,7 @@ memories = Table(
     Index("ix_memories_space", "space_id"),
     Index("ix_memories_user", "user_id"),
     Index("ix_memories_organization", "organization_id", "number"),
-    Index(
-        "ix_memories_superseded",
-        "superseded_by",
-        sqlite_where=text("superseded_by IS NOT NULL"),
-        postgresql_where=text("superseded_by IS NOT NULL"),
-    ),
+    _partial_index("ix_memories_superseded", "superseded_by", where="superseded_by IS NOT NULL"),
 )
 
 memory_changes = Table(
@@ -1107,12 +1121,7 @@ stances = Table(
     Column("preset", Text),  # the profile; NULL: none
     _text("preset_reason", ""),
     Column("profile_line", Text),  # what the agent is told of it; NULL: nothing
-    _int("reflected_turns", 0),  # turns that were reflected on
-    _text("mood", "neutral"),
-    _text("skill", "unknown"),
-    _text("complexity", "unknown"),
-    Column("mind_line", Text),  # what the agent is told of its state of mind; NULL: nothing
-    _text("imprints", "{}"),  # what metaprompts imprinted: JSON, texts by key
+    *_state_of_mind(),
     Column("overrides", Text),  # settings that replace the agent's here: JSON; NULL: none
     _int("updated_at"),
     sqlite_with_rowid=False,
@@ -1135,12 +1144,7 @@ signals = Table(
     _number(),
     _ref("agent_id", "agents.id"),
     _ref("space_id", "spaces.id"),
-    Column("person_id", Text),  # the person it is about; NULL: nobody
-    _int("cycle"),  # the number of the cycle after which it was detected
-    _text("name"),
-    _text("rule"),  # the rule that detected it
-    Column("score", BigInteger),  # thousandths, from -1000 to 1000; NULL: it has none
-    _int("created_at"),
+    *_signal("cycle"),
     Index("ix_signals_stance", "agent_id", "space_id", "number"),
 )
 
@@ -1150,14 +1154,7 @@ reflections = Table(
     _number(),
     _ref("agent_id", "agents.id"),
     _ref("space_id", "spaces.id"),
-    Column("cycle", BigInteger),  # the number of the cycle that it followed; NULL: by hand
-    Column("metaprompt", Text),  # the metaprompt's id; NULL if someone set or reset the state
-    _text("cause"),  # the signal, interval, manual, set, reset
-    _text("outcome"),  # changed, unchanged, failed
-    _text("reason", ""),
-    _text("state"),  # mood, skill and complexity after it: JSON
-    Column("by_id", Text),  # who did it by hand
-    _int("created_at"),
+    *_reflection("cycle"),
     Index("ix_reflections_stance", "agent_id", "space_id", "number"),
 )
 
@@ -1174,12 +1171,7 @@ voice_stances = Table(
     metadata,
     _key("space_id", "panels.space_id"),
     _key("voice"),  # the id of an advisor, or assistant
-    _int("reflected_turns", 0),  # turns that were reflected on
-    _text("mood", "neutral"),
-    _text("skill", "unknown"),
-    _text("complexity", "unknown"),
-    Column("mind_line", Text),  # what it is told of it; NULL: nothing
-    _text("imprints", "{}"),  # what metaprompts imprinted: JSON, texts by key
+    *_state_of_mind(),
     _int("updated_at"),
     sqlite_with_rowid=False,
 )
@@ -1201,12 +1193,7 @@ voice_signals = Table(
     _number(),
     _ref("space_id", "panels.space_id"),
     _text("voice"),
-    Column("person_id", Text),  # the person it is about; NULL: nobody
-    _int("turn"),  # the panel's turn after which it was detected
-    _text("name"),
-    _text("rule"),  # the rule that detected it
-    Column("score", BigInteger),  # thousandths, from -1000 to 1000; NULL: it has none
-    _int("created_at"),
+    *_signal("turn"),
     Index("ix_voice_signals_stance", "space_id", "voice", "number"),
 )
 
@@ -1216,14 +1203,7 @@ voice_reflections = Table(
     _number(),
     _ref("space_id", "panels.space_id"),
     _text("voice"),
-    Column("turn", BigInteger),  # the panel's turn that it followed; NULL: by hand
-    Column("metaprompt", Text),  # the metaprompt's id; NULL if someone set or reset the state
-    _text("cause"),  # the signal, interval, manual, set, reset
-    _text("outcome"),  # changed, unchanged, failed
-    _text("reason", ""),
-    _text("state"),  # mood, skill and complexity after it: JSON
-    Column("by_id", Text),  # who did it by hand
-    _int("created_at"),
+    *_reflection("turn"),
     Index("ix_voice_reflections_stance", "space_id", "voice", "number"),
 )
 
@@ -1235,11 +1215,6 @@ panel_reflecting = Table(
     Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
 )
 
-_UNATTACHED = text("message_id IS NULL AND agent_id IS NULL")
-_OF_AGENT = text("agent_id IS NOT NULL")
-_ATTACHED = text("message_id IS NOT NULL")
-_DROPPED = text("dropped_at IS NOT NULL")
-_TO_READ = text("reading = 'waiting'")
 
 contents = Table(
     "contents",  # what files hold, once for each organization; the bytes are in `chunks`
@@ -1258,8 +1233,8 @@ contents = Table(
     Column("claimed_until", BigInteger),  # a process is reading it
     Column("tries", Integer),  # how often a process has begun to read it
     UniqueConstraint("organization_id", "digest"),
-    Index("ix_contents_reading", "created_at", sqlite_where=_TO_READ, postgresql_where=_TO_READ),
-    Index("ix_contents_dropped", "dropped_at", sqlite_where=_DROPPED, postgresql_where=_DROPPED),
+    _partial_index("ix_contents_reading", "created_at", where="reading = 'waiting'"),
+    _partial_index("ix_contents_dropped", "dropped_at", where="dropped_at IS NOT NULL"),
 )
 
 files = Table(
@@ -1275,9 +1250,9 @@ files = Table(
     Column("agent_id", Text),  # the agent that got it from a tool or a service; NULL: none
     Column("alt", Text),  # what a picture shows, in the words of whoever uploaded it; NULL: not described
     _int("created_at"),
-    Index("ix_files_message", "message_id", sqlite_where=_ATTACHED, postgresql_where=_ATTACHED),
-    Index("ix_files_unattached", "created_at", sqlite_where=_UNATTACHED, postgresql_where=_UNATTACHED),
-    Index("ix_files_agent", "agent_id", sqlite_where=_OF_AGENT, postgresql_where=_OF_AGENT),
+    _partial_index("ix_files_message", "message_id", where="message_id IS NOT NULL"),
+    _partial_index("ix_files_unattached", "created_at", where="message_id IS NULL AND agent_id IS NULL"),
+    _partial_index("ix_files_agent", "agent_id", where="agent_id IS NOT NULL"),
     Index("ix_files_content", "content_id"),
 )
 
@@ -1330,8 +1305,6 @@ chunks = Table(
     Column("data", LargeBinary, nullable=False),
 )
 
-_UNDELIVERED = text("failed IS NULL")
-_LINKED = text("person_id IS NOT NULL")
 
 bridges = Table(
     "bridges",  # connections to services where people write: a homeserver, a mailbox, a program
@@ -1347,6 +1320,7 @@ bridges = Table(
     Column("error", Text),  # its last problem: a sentence, never text of a message
     Column("error_at", BigInteger),
     Column("connected_at", BigInteger),  # when something last went through
+    Column("paused_at", BigInteger),  # since when an admin has it carry nothing; NULL: it is not paused
     Column("holder", Text),  # the instance that carries its messages
     _int("epoch", 0),
     _int("until", 0),
@@ -1363,6 +1337,7 @@ channels = Table(
     _ref("space_id", "spaces.id"),
     _text("room"),  # its id elsewhere
     Column("cursor", Text),  # how far it was read; NULL: not at all
+    Column("parent_id", Text),  # the channel that this conversation was read from; NULL: somebody connected it
     _int("created_at"),
     UniqueConstraint("bridge_id", "room"),
     Index("ix_channels_space", "space_id"),
@@ -1382,7 +1357,7 @@ addresses = Table(
     _int("code_tries", 0),
     _int("created_at"),
     Index("ix_addresses_guest", "guest_id"),
-    Index("ix_addresses_person", "person_id", sqlite_where=_LINKED, postgresql_where=_LINKED),
+    _partial_index("ix_addresses_person", "person_id", where="person_id IS NOT NULL"),
     sqlite_with_rowid=False,
 )
 
@@ -1395,7 +1370,18 @@ carried = Table(
     Column("emoji", Text),  # it is this reaction to the message; NULL: it is the message itself
     _text("direction"),  # in, out
     _int("created_at"),
+    Column("reactor_id", Text),  # whose reaction it is, if it came from elsewhere
     Index("ix_carried_message", "message_id"),
+    sqlite_with_rowid=False,
+)
+
+drafts = Table(
+    "drafts",  # messages that are shown elsewhere while they are written; deleted when they are sent or withdrawn
+    metadata,
+    _key("channel_id", "channels.id"),
+    _key("message_id"),  # the id that the message will have
+    Column("outside_id", Text),  # NULL: it was being sent, or is not known to be there
+    _int("created_at"),
     sqlite_with_rowid=False,
 )
 
@@ -1414,9 +1400,7 @@ outbox = Table(
     _int("next_at", 0),  # when it may be sent
     Column("failed", Text),  # why it cannot be delivered: a sentence; NULL: it waits
     _int("created_at"),
-    Index(
-        "ix_outbox_waiting", "bridge_id", "target", "number", sqlite_where=_UNDELIVERED, postgresql_where=_UNDELIVERED
-    ),
+    _partial_index("ix_outbox_waiting", "bridge_id", "target", "number", where="failed IS NULL"),
     Index("ix_outbox_message", "message_id"),
     Index("ix_outbox_channel", "channel_id"),
 )

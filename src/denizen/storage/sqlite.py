@@ -35,6 +35,10 @@ T = TypeVar("T")
 BATCH = 256
 """The most writes that share one commit: it limits how long the first of them waits."""
 READERS = 4
+"""The most threads that read."""
+START_READER_SECONDS = 0.005
+"""How long a read waits for a busy reader before one more is started: it has to open a connection, to read the schema
+and to prepare its statements, which takes as long as ten short reads."""
 PAGE_BYTES = 2_048
 """The page size of new databases. A commit writes every page that it has touched: half the size is 40 % less written.
 With 1,024 it is less again, but most rows of a log no longer fit on a page, which costs CPU."""
@@ -149,7 +153,7 @@ class SqliteDatabase:
         self.missing = missing
         self._heads = heads
         self._path = path
-        self._readers = readers
+        self._most_readers = readers
         self._prepare = prepare
         self._prepared = threading.Lock()
         self._blobs: SqliteDatabase | None = None
@@ -162,18 +166,16 @@ class SqliteDatabase:
         self._standing_by: dict[str, Job] = {}
         self._idle = False
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._reads: SimpleQueue[Job | None] = SimpleQueue()
+        self._reads: deque[Job] = deque()
+        """Those that wait because every reader is busy."""
+        self._idle_readers: list[SimpleQueue[Job | None]] = []
+        """The last one to become idle is the next to read: the statements of its connection are prepared."""
+        self._reading = threading.Lock()
+        """Held to look at these two, or to change them."""
         self._closing = False
         self._one_closes = threading.Lock()
-        self._threads = [
-            threading.Thread(target=self._write_until_closed, name="sqlite writer", daemon=True),
-            *(
-                threading.Thread(target=self._read_until_closed, name=f"sqlite reader {number}", daemon=True)
-                for number in range(readers)
-            ),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads = [threading.Thread(target=self._write_until_closed, name="sqlite writer", daemon=True)]
+        self._threads[0].start()
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()))
@@ -184,8 +186,27 @@ class SqliteDatabase:
     async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._refuse_if_closed()
         job = Job(fn, args, kwargs, self._loop.create_future())
-        self._reads.put(job)
+        with self._reading:
+            if self._idle_readers:
+                self._idle_readers.pop().put(job)
+            else:
+                self._reads.append(job)
+                if len(self._threads) == 1:
+                    self._start_reader()
+                elif len(self._threads) <= self._most_readers:
+                    self._loop.call_later(START_READER_SECONDS, self._start_reader_if_late, job)
         return await job.future
+
+    def _start_reader_if_late(self, job: Job) -> None:
+        with self._reading:
+            if job in self._reads and len(self._threads) <= self._most_readers:
+                self._start_reader()
+
+    def _start_reader(self) -> None:
+        """One more, for the read that waits longest."""
+        job, name = self._reads.popleft(), f"sqlite reader {len(self._threads)}"
+        self._threads.append(threading.Thread(target=self._read_until_closed, args=(job,), name=name, daemon=True))
+        self._threads[-1].start()
 
     def stand_by(
         self,
@@ -215,14 +236,18 @@ class SqliteDatabase:
         if not self._closing:
             self._closing = True
             self._wake.put(None)
-            for _ in range(self._readers):
-                self._reads.put(None)
+            with self._reading:
+                while self._idle_readers:
+                    self._idle_readers.pop().put(None)
         if self._blobs is not None:
             await self._blobs.close()
-        for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(self._wait_for_threads)
         if self._on_close is not None:
             self._on_close()
+
+    def _wait_for_threads(self) -> None:
+        for thread in self._threads:
+            thread.join()
 
     def _enqueue(self, queue: deque[Job], job: Job) -> asyncio.Future[Any]:
         self._refuse_if_closed()
@@ -347,9 +372,11 @@ class SqliteDatabase:
         if tx.error is not None:
             raise tx.error  # The function continued after a failed statement; PostgreSQL would not have allowed that.
 
-    def _read_until_closed(self) -> None:
+    def _read_until_closed(self, first: Job) -> None:
         cursor: sqlite3.Cursor | None = None
-        while (job := self._reads.get()) is not None:
+        given: SimpleQueue[Job | None] = SimpleQueue()
+        job: Job | None = first
+        while job is not None:
             try:
                 cursor = cursor or self._connect(reading=True).cursor()
                 cursor.execute("BEGIN")
@@ -357,8 +384,21 @@ class SqliteDatabase:
             except BaseException as error:  # noqa: BLE001
                 job.fail(_told(error, self._path))
             cursor = _rolled_back(cursor)
+            # Before its caller is woken: what the caller reads next is for this thread, not for another one.
+            self._take_next_or_be_idle(given)
             hand_back(self._loop, self._announce, [job])
+            job = given.get()
         self._close(cursor)
+
+    def _take_next_or_be_idle(self, given: SimpleQueue[Job | None]) -> None:
+        """The reader of this queue is given the read that waits longest. If none waits, it is idle, or ends."""
+        with self._reading:
+            if self._reads:
+                given.put(self._reads.popleft())
+            elif self._closing:
+                given.put(None)
+            else:
+                self._idle_readers.append(given)
 
     def _close(self, cursor: sqlite3.Cursor | None) -> None:
         # The last connection writes the log back and removes it. Of two that close at the same moment neither is the

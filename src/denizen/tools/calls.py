@@ -7,7 +7,6 @@ answer, an interruption, a timeout. Later answers are delivered to the agent as 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,20 +20,22 @@ from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import privacy
 from denizen.errors import AlreadySettled, NotAllowed, NotFound
-from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, MessageId, SpaceId
+from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, source_of_author
+from denizen.shapes.vocabulary import ASKED
 from denizen.shapes.vocabulary import CallMode as Mode
 from denizen.shapes.vocabulary import CallState as State
 from denizen.spaces import directory, posting
-from denizen.spaces.posting import Draft
-from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import calls, instances, memberships, messages
-from denizen.tools import grants, results
-from denizen.tools.tool import OnCrash
+from denizen.spaces.fan_out import HOP_BUDGET
+from denizen.storage.database import Tx, columns, insert_into, select_where, statement, storable, update_where, value
+from denizen.storage.schema import calls, cycles, memberships
+from denizen.tools import elicitation, grants, results
+from denizen.tools.elicitation import ServerQuestion
+from denizen.tools.tool import CallIdentity, OnCrash
 
 BATCH: Final = 100
 """How many calls one transaction settles."""
@@ -48,8 +49,6 @@ NOT_YET: Final = (
     "Nobody has answered yet, and something else has arrived. The question still stands: its answer will reach you as "
     "an event."
 )
-_YES: Final = ("yes", "approve")
-_NO: Final = ("no", "reject")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,63 +105,23 @@ class Call:
         return self.arguments if data is None else data
 
 
-_columns = (
-    calls.c.id,
-    calls.c.agent_id,
-    calls.c.cycle_id,
-    calls.c.step,
-    calls.c.position,
-    calls.c.tool,
-    calls.c.mode,
-    calls.c.state,
-    calls.c.space_id,
-    calls.c.shown,
-    calls.c.after_seq,
-    calls.c.arguments,
-    calls.c.result,
-    calls.c.hop,
-    calls.c.runner,
-    calls.c.on_crash,
-    calls.c.created_at,
-    calls.c.expires_at,
-    calls.c.settled_at,
-    calls.c.settled_by,
-    calls.c.approval,
-    calls.c.released_at,
-    calls.c.why,
-    calls.c.outside,
+CALL_COLUMNS = columns(
+    calls,
+    "id, agent_id, cycle_id, step, position, tool, mode, state, space_id, shown, after_seq, "
+    "arguments, result, hop, runner, on_crash, created_at, expires_at, settled_at, settled_by, "
+    "approval, released_at, why, outside",
 )
-_BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
-_WAITING = calls.c.state == "waiting"  # must match the condition of the partial indexes exactly
+BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
+IS_WAITING = calls.c.state == "waiting"  # must match the condition of the partial indexes exactly
 
 _add = insert_into(
     calls,
-    "id",
-    "agent_id",
-    "cycle_id",
-    "step",
-    "position",
-    "tool",
-    "mode",
-    "state",
-    "space_id",
-    "shown",
-    "after_seq",
-    "arguments",
-    "hop",
-    "runner",
-    "on_crash",
-    "created_at",
-    "expires_at",
-    "approval",
-    "why",
-    "outside",
+    "id, agent_id, cycle_id, step, position, tool, mode, state, space_id, shown, after_seq, arguments, hop, "
+    "runner, on_crash, created_at, expires_at, approval, why, outside",
 )
-_get = statement(select(*_columns).where(calls.c.id == bindparam("id")))
-_of_step = statement(
-    select(*_columns).where(calls.c.cycle_id == bindparam("cycle_id"), calls.c.step == bindparam("at_step"))
-)
-_of_cycle = statement(select(*_columns).where(calls.c.cycle_id == bindparam("cycle_id")))
+_get = select_where(calls, CALL_COLUMNS, "id")
+_of_step = select_where(calls, CALL_COLUMNS, "cycle_id, step")
+_of_cycle = select_where(calls, CALL_COLUMNS, "cycle_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,32 +171,28 @@ def make(tx: Tx, agent_id: AgentId, new: New) -> None:
         why=new.why,
         outside=int(new.outside),
     )
-    if new.mode in ("pause", "async"):
+    if new.mode in ASKED:
         directory.enter(tx, "question", new.id)
     _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
 
 
-_reopen = statement(
-    update(calls)
-    .where(calls.c.id == bindparam("call"), calls.c.state == "answered")
-    .values(
-        mode=bindparam("new_mode"),
-        state="waiting",
-        runner=bindparam("by"),
-        on_crash=bindparam("then"),
-        expires_at=bindparam("until"),
-        approval=0,
-        result=None,
-        released_at=calls.c.settled_at,
-        settled_at=None,
-        settled_by=None,
-    )
+_reopen = update_where(
+    calls,
+    "id",
+    calls.c.state == "answered",
+    set_="mode, runner, on_crash, expires_at",
+    state="waiting",
+    approval=0,
+    result=None,
+    released_at=calls.c.settled_at,
+    settled_at=None,
+    settled_by=None,
 )
 
 
 def reopen(tx: Tx, call: Call, new: New) -> None:
     """Make a call that was approved: it waits for its result under the same id."""
-    tx.run(_reopen, call=call.id, new_mode=new.mode, by=new.runner, then=new.on_crash, until=new.expires_at)
+    tx.run(_reopen, id=call.id, mode=new.mode, runner=new.runner, on_crash=new.on_crash, expires_at=new.expires_at)
     _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "waiting")
 
 
@@ -257,7 +212,8 @@ def get(tx: Tx, id: str) -> Call:
 
 def of_step(tx: Tx, cycle_id: CycleId, step: int) -> dict[int, Call]:
     """The stored calls of one response, by position."""
-    return {row[4]: Call(*row) for row in tx.all(_of_step, cycle_id=cycle_id, at_step=step)}
+    found = [Call(*row) for row in tx.all(_of_step, cycle_id=cycle_id, step=step)]
+    return {each.position: each for each in found}
 
 
 def of_cycle(tx: Tx, cycle_id: CycleId) -> list[Call]:
@@ -275,11 +231,61 @@ def waited(known: Sequence[Call]) -> int:
     return total
 
 
+# Questions of MCP servers
+
+MOST_QUESTIONS: Final = 10
+"""How many questions a server may ask in one call."""
+_PER_STEP: Final = 1_000
+_active_space = select_where(cycles, "active_space_id", "id")
+
+
+def ask_for_server(
+    tx: Tx, caller: CallIdentity, tool: str, question: ServerQuestion, *, runner: str, seconds: float
+) -> CallId | None:
+    """Ask the people in the agent's space what an MCP server wants to know; None if it has asked too much already.
+
+    `runner` carries out the call in which the server asks: if it dies, the question is void.
+    """
+    # No other call of the step has this position, which is part of its key.
+    asked = [at for at in of_step(tx, caller.cycle_id, caller.step) if at < 0 and _asked_in_call(at) == caller.position]
+    if len(asked) >= MOST_QUESTIONS:
+        return None
+    id = CallId(new_id())
+    space_id = value(tx, _active_space, id=caller.cycle_id)
+    new = New(
+        id=id,
+        cycle_id=caller.cycle_id,
+        step=caller.step,
+        position=-(len(asked) * _PER_STEP + caller.position + 1),
+        tool=tool,
+        mode="elicitation",
+        space_id=space_id,
+        arguments=question.to_arguments(),
+        shown=space_id is not None,
+        expires_at=tx.now + int(seconds * SECOND),
+        runner=runner,
+        approval=True,
+    )
+    make(tx, caller.agent_id, new)
+    return id
+
+
+def waits_for_person(tx: Tx, cycle_id: CycleId, step: int, position: int) -> bool:
+    """Whether the MCP server that carries out this call waits for a person's answer."""
+    known = of_step(tx, cycle_id, step)
+    return any(at < 0 and _asked_in_call(at) == position and each.state == "waiting" for at, each in known.items())
+
+
+def _asked_in_call(position: int) -> int:
+    """The position of the call in which the question with this position was asked."""
+    return (-position - 1) % _PER_STEP
+
+
 # Settling
 
 _settle = statement(
     update(calls)
-    .where(calls.c.id == bindparam("call"), _WAITING)
+    .where(calls.c.id == bindparam("call"), IS_WAITING)
     .values(
         state=bindparam("new_state"),
         result=bindparam("outcome"),
@@ -289,30 +295,38 @@ _settle = statement(
     )
     .returning(calls.c.mode)
 )
-_answer_late = statement(
-    update(calls)
-    .where(calls.c.id == bindparam("call"), or_(calls.c.state == "interrupted", calls.c.state == "expired"))
-    .values(state="late", result=bindparam("outcome"), settled_by=bindparam("by"))
+_answer_late = update_where(
+    calls,
+    "id",
+    or_(calls.c.state == "interrupted", calls.c.state == "expired"),
+    set_="result, settled_by",
+    state="late",
 )
+
+
+def withdraw(tx: Tx, ids: Collection[CallId]) -> None:
+    """Cancel these questions, as far as nobody has answered them."""
+    for id in ids:
+        settle(tx, get(tx, id), "cancelled")
 
 
 def settle(
     tx: Tx, call: Call, state: State, result: str | None = None, by: EntityId | None = None, at: int | None = None
 ) -> bool:
     """Set the final state of the call; False if it was settled before."""
-    return _settled_as(tx, call, state, result, by, at) is not None
+    return settled_as(tx, call, state, result, by, at) is not None
 
 
-def _settled_as(
+def settled_as(
     tx: Tx, call: Call, state: State, result: str | None, by: EntityId | None, at: int | None = None
 ) -> Mode | None:
     """Like `settle`; returns the mode of the call at that moment, which may have changed since it was read."""
     outcome = None if result is None else storable(result)
-    row = tx.one(_settle, call=call.id, new_state=state, outcome=outcome, at=at or tx.now, by=by)
-    if row is None:
+    mode = value(tx, _settle, call=call.id, new_state=state, outcome=outcome, at=at or tx.now, by=by)
+    if mode is None:
         return None
     _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, state)
-    return row[0]
+    return mode
 
 
 def answer(tx: Tx, id: str, result: str, by: EntityId | None = None, files: tuple[FileId, ...] = ()) -> Call:
@@ -322,13 +336,13 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None, files: tupl
     are uploads of the agent that belong to the result: it has them for good.
     """
     call = get(tx, id)
-    told = _decided(tx, call, result, by) if call.asks_approval else result
-    if (mode := _settled_as(tx, call, "answered", result, by)) is not None:
+    told = decided(tx, call, result, by) if call.asks_approval else result
+    if (mode := settled_as(tx, call, "answered", result, by)) is not None:
         if mode == "pause":
             tx.announce(WAKE, {"agents": [call.agent_id]})
         elif mode != "visible":
             tell(tx, call, told, by, outside=_is_outside(tx, call, by))
-    elif not call.asks_approval and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
+    elif not call.asks_approval and tx.run(_answer_late, id=id, result=storable(result), settled_by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
         # The agent may have been told already that no answer came: this is another event.
         tell(tx, call, result, by, id=result_event_id(call.id, late=True), outside=_is_outside(tx, call, by))
@@ -343,7 +357,7 @@ def result_event_id(call_id: str, *, late: bool = False) -> str:
     return f"call:{call_id}:late" if late else f"call:{call_id}"
 
 
-def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
+def decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
     """Record that a person has approved or refused an effect. Returns the text for an agent that did not wait."""
     given = grants.verdict(result)
     if by is None or not posting.is_trusted_person(tx, by):
@@ -416,7 +430,7 @@ def tell(
         "tool_result",
         tx.now,
         # A person's answer wakes the agent whatever led to the question.
-        wakes=human or call.hop <= posting.HOP_BUDGET,
+        wakes=human or call.hop <= HOP_BUDGET,
         hop=0 if human else call.hop,
         space_id=call.space_id,
         payload=payload,
@@ -462,97 +476,16 @@ def _span(seconds: int) -> str:
 
 # Calls that nobody answers
 
-_waiting_of = statement(select(*_columns).where(calls.c.agent_id == bindparam("agent_id"), _WAITING))
-_overdue = calls.c.expires_at <= bindparam("now")
-# Where nobody was seen, NULL is "not in" the empty list: questions to people have no runner, and are not abandoned. The
-# instance that asks is alive, even if it has not been seen, as after the machine slept.
-_abandoned = and_(
-    calls.c.runner.is_not(None),
-    calls.c.runner != bindparam("instance"),
-    calls.c.runner.not_in(select(instances.c.id).where(instances.c.seen_at >= bindparam("since"))),
-)
-_unattended = statement(select(calls.c.id).where(_WAITING, or_(_overdue, _abandoned)).limit(1))
-_in_hands_of = statement(select(calls.c.id, calls.c.cycle_id).where(_WAITING, calls.c.runner == bindparam("instance")))
-_still_in_hands_of = statement(
-    select(*_columns).where(calls.c.id == bindparam("id"), _WAITING, calls.c.runner == bindparam("instance"))
-)
-_expired = statement(select(*_columns).where(_WAITING, _overdue).order_by(calls.c.expires_at).limit(BATCH))
-_orphans = statement(select(*_columns).where(_WAITING, _abandoned).limit(BATCH))
-_take_over = statement(
-    update(calls)
-    .where(calls.c.id == bindparam("call"), calls.c.runner == bindparam("former"), _WAITING)
-    .values(runner=bindparam("by"))
-)
+_waiting_of = select_where(calls, CALL_COLUMNS, "agent_id", IS_WAITING)
 
 
-def unattended(tx: Tx, instance: str, seconds: float) -> bool:
-    """Whether there are calls that have expired, or that belong to another instance that was not seen for this long."""
-    return tx.one(_unattended, now=tx.now, instance=instance, since=tx.now - int(seconds * SECOND)) is not None
-
-
-def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
-    """The calls that this instance is carrying out according to the database, with their cycles."""
-    return [(CallId(id), CycleId(cycle_id)) for id, cycle_id in tx.all(_in_hands_of, instance=instance)]
-
-
-def is_in_hands_of(tx: Tx, id: CallId, instance: str) -> bool:
-    """Whether this instance is carrying the call out according to the database."""
-    return tx.one(_still_in_hands_of, id=id, instance=instance) is not None
-
-
-def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | None:
-    """The call, if this instance has to carry it out: it is known not to be running.
-
-    A call that has been begun, here or by its cycle, counts like one whose process has died: if repeating it may do
-    harm, its agent is told that the outcome is unknown.
-    """
-    row = tx.one(_still_in_hands_of, id=id, instance=instance)
-    if row is None:
-        return None
-    call = Call(*row)
-    if call.mode != "late" and (not begun or call.on_crash == "retry"):
-        return call
-    if settle(tx, call, "answered", UNKNOWN_OUTCOME):
-        tell(tx, call, UNKNOWN_OUTCOME)
-    return None
-
-
-def attend(tx: Tx, instance: str, seconds: float) -> list[Call]:
-    """Expire overdue calls. Take over and return the calls of dead instances, to be made again; if that may do harm,
-    their agents are told that the outcome is unknown."""
-    for row in tx.all(_expired, now=tx.now):
-        _expire(tx, Call(*row))
-    again: list[Call] = []
-    for row in tx.all(_orphans, instance=instance, since=tx.now - int(seconds * SECOND)):
-        call = Call(*row)
-        if call.on_crash == "report":
-            if settle(tx, call, "answered", UNKNOWN_OUTCOME):
-                tell(tx, call, UNKNOWN_OUTCOME)
-        elif tx.run(_take_over, call=call.id, former=call.runner, by=instance):
-            again.append(call)
-    return again
-
-
-def _expire(tx: Tx, call: Call) -> None:
-    if not settle(tx, call, "expired"):
-        return
-    if call.mode == "pause":
-        tx.announce(WAKE, {"agents": [call.agent_id]})
-    else:
-        tell(tx, call, "No result came in time. Whether the work was done is unknown.")
-
-
-_release = statement(
-    update(calls)
-    .where(calls.c.id == bindparam("call"), _WAITING, calls.c.mode == "pause")
-    .values(mode="async", released_at=bindparam("at"))
-)
+_release = update_where(calls, "id", IS_WAITING, calls.c.mode == "pause", set_="released_at", mode="async")
 
 
 def release(tx: Tx, agent_id: AgentId) -> None:
     """Let the agent's cycle continue without answers: its questions stay open, and answers come as events."""
     for call in pausing(tx, agent_id):
-        if tx.run(_release, call=call.id, at=tx.now):
+        if tx.run(_release, id=call.id, released_at=tx.now):
             _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "waiting")
 
 
@@ -588,9 +521,11 @@ _run_on = statement(
 
 def run_on(tx: Tx, agent_id: AgentId, new: New) -> CallId:
     """Store a call whose result the cycle no longer waits for, and which may still come. Returns its id."""
-    known = tx.one(_run_on, cycle=new.cycle_id, at_step=new.step, at=new.position, by=new.runner, until=new.expires_at)
-    if known is not None:
-        return known[0]
+    call_id = value(
+        tx, _run_on, cycle=new.cycle_id, at_step=new.step, at=new.position, by=new.runner, until=new.expires_at
+    )
+    if call_id is not None:
+        return call_id
     make(tx, agent_id, new)
     return new.id
 
@@ -598,41 +533,41 @@ def run_on(tx: Tx, agent_id: AgentId, new: New) -> CallId:
 # Showing and answering calls
 
 _in_space = statement(
-    select(*_columns)
+    select(*CALL_COLUMNS)
     .where(
         calls.c.space_id == bindparam("space_id"),
         calls.c.shown == 1,
         calls.c.after_seq >= bindparam("first"),
         calls.c.after_seq <= bindparam("last"),
     )
-    .order_by(calls.c.after_seq, *_BY_AGE)
+    .order_by(calls.c.after_seq, *BY_AGE)
     .limit(bindparam("limit"))
 )
 _waiting_in = statement(
-    select(*_columns)
-    .where(calls.c.space_id == bindparam("space_id"), calls.c.shown == 1, _WAITING)
-    .order_by(calls.c.after_seq, *_BY_AGE)
+    select(*CALL_COLUMNS)
+    .where(calls.c.space_id == bindparam("space_id"), calls.c.shown == 1, IS_WAITING)
+    .order_by(calls.c.after_seq, *BY_AGE)
     .limit(BATCH)
 )
 _theirs = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id"))
 _waiting_around = statement(
-    select(*_columns)
-    .where(calls.c.space_id.in_(_theirs), calls.c.shown == 1, _WAITING)
-    .order_by(calls.c.after_seq, *_BY_AGE)
+    select(*CALL_COLUMNS)
+    .where(calls.c.space_id.in_(_theirs), calls.c.shown == 1, IS_WAITING)
+    .order_by(calls.c.after_seq, *BY_AGE)
     .limit(BATCH)
 )
 _their_agents = select(memberships.c.entity_id).where(memberships.c.space_id.in_(_theirs))
 _open_to = statement(
-    select(*_columns)
+    select(*CALL_COLUMNS)
     .where(
-        _WAITING,
-        or_(calls.c.mode == "pause", calls.c.mode == "async"),
+        IS_WAITING,
+        calls.c.mode.in_(ASKED),
         or_(
             calls.c.space_id.in_(_theirs),
             and_(calls.c.space_id.is_(None), calls.c.agent_id.in_(_their_agents)),
         ),
     )
-    .order_by(*_BY_AGE)
+    .order_by(*BY_AGE)
     .limit(bindparam("limit"))
 )
 _shares_space = statement(
@@ -695,92 +630,28 @@ def require_visible(tx: Tx, id: str, entity_id: EntityId) -> Call:
 def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
     """Answer a call as this entity. Only a person can approve."""
     call = require_visible(tx, id, entity_id)
-    if call.mode not in ("pause", "async"):
+    if call.mode not in ASKED:
         raise NotFound("call that can be answered", id)
     if call.approval and not posting.is_trusted_person(tx, entity_id):
         raise NotAllowed("Only a person can approve this: a member, an admin or an owner.")
+    if call.mode == "elicitation":
+        return answer_server(tx, call, result, entity_id)
     return answer(tx, id, result, entity_id)
+
+
+def answer_server(tx: Tx, call: Call, result: str, by: EntityId) -> Call:
+    """Answer the question of an MCP server. Its agent is not told: the server's result says what came of it."""
+    given = elicitation.read_answer(call.arguments, result)
+    if is_overdue(call, tx.now) or not settle(tx, call, "answered", given.model_dump_json(exclude_none=True), by):
+        raise AlreadySettled("The MCP server no longer waits for this answer, or somebody else has answered.")
+    return get(tx, call.id)
 
 
 # Answers in words
 
-_asked_in = statement(
-    select(*_columns)
-    .where(
-        calls.c.space_id == bindparam("space_id"),
-        calls.c.shown == 1,
-        _WAITING,
-        or_(calls.c.mode == "pause", calls.c.mode == "async"),
-    )
-    .order_by(*_BY_AGE)
-    .limit(BATCH)
-)
-_is_shown_in = statement(
-    select(calls.c.id).where(
-        calls.c.id == bindparam("id"), calls.c.space_id == bindparam("space_id"), calls.c.shown == 1
-    )
-)
-_cycle_of = statement(select(messages.c.cycle_id).where(messages.c.id == bindparam("message_id")))
+_is_shown_in = select_where(calls, "id", "id, space_id", calls.c.shown == 1)
 
 
 def is_shown_in(tx: Tx, call_id: str, space_id: SpaceId) -> bool:
     """Whether this is a question that an agent has asked in the space, answered or not."""
     return tx.one(_is_shown_in, id=call_id, space_id=space_id) is not None
-
-
-def question_for(
-    tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, reply_to: str | None = None
-) -> Call | None:
-    """The open question of an agent in the space that this message would answer, if there is one.
-
-    A reply answers what it replies to: the question itself, or the cycle that asked it. Otherwise the oldest question
-    that an agent pauses for is answered, unless the message mentions only others. An approval is answered only by its
-    code, before it expires; a code that two of them share answers neither.
-    """
-    text, mentions = what.text, what.rendered.mentions
-    asked = [Call(*row) for row in tx.all(_asked_in, space_id=space_id)]
-    author = directory.get_entity(tx, author_id) if asked else None
-    if author is None or author.kind != "human":
-        return None
-    if not posting.is_trusted_person(tx, author_id):
-        asked = [each for each in asked if not each.approval]
-    coded = [each for each in asked if _approved(each, text) is not None and not is_overdue(each, tx.now)]
-    if len(coded) == 1:
-        return coded[0]
-    questions = [each for each in asked if not each.approval]
-    if reply_to is not None:
-        row = tx.one(_cycle_of, message_id=reply_to)
-        meant = {reply_to, row[0] if row else None}
-        return next((each for each in questions if each.id in meant or each.cycle_id in meant), None)
-    return next((each for each in questions if each.mode == "pause" and _is_for(tx, each, mentions)), None)
-
-
-def _is_for(tx: Tx, question: Call, mentions: Collection[str]) -> bool:
-    """Whether a message with these mentions may be meant for the agent that asked."""
-    return not mentions or directory.get_entity(tx, question.agent_id).handle in mentions
-
-
-def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, author_id: EntityId, text: str) -> None:
-    """Take the message as the answer; it belongs to the cycle that paused for it. No effect if it was read before."""
-    if seq <= question.after_seq:
-        return  # posted before the question, and now again under the same id
-    who = directory.get_entity(tx, author_id).name
-    approved = _approved(question, text)
-    said: dict[str, JsonValue] = {"answer": text} if approved is None else {"confirmed": approved}
-    result = json.dumps({**said, "by": who}, ensure_ascii=False)
-    told = _decided(tx, question, result, author_id) if question.asks_approval else result
-    mode = _settled_as(tx, question, "answered", result, author_id)
-    if mode == "pause":
-        delivery.join_cycle(tx, question.agent_id, message_id, question.cycle_id)
-        tx.announce(WAKE, {"agents": [question.agent_id]})
-    elif mode == "async":
-        tell(tx, question, told, author_id)
-
-
-def _approved(call: Call, text: str) -> bool | None:
-    """Whether the text approves or refuses; None if neither."""
-    words = text.lower().replace(".", " ").replace("!", " ").split()
-    if call.code is None or len(words) != 2 or call.code.lower() not in words:
-        return None
-    word = next((each for each in words if each != call.code.lower()), "")
-    return True if word in _YES else False if word in _NO else None

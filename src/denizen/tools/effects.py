@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import bindparam, select, update
-
 from denizen.ids import CycleId, MessageId
 from denizen.inbox import sources
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, select_where, update_where
 from denizen.storage.schema import effects
 
 
@@ -30,31 +28,12 @@ class EffectRecord:
     """The sources of text from outside in the result."""
 
 
-_add = insert_into(
-    effects, "cycle_id", "step", "position", "tool", "state", "changes", "result", "rule", "outside", "created_at"
+_add = insert_into(effects, "cycle_id, step, position, tool, state, changes, result, rule, outside, created_at")
+_complete = update_where(
+    effects, "cycle_id, step, position", effects.c.state != "done", set_="result, outside", state="done"
 )
-_complete = statement(
-    update(effects)
-    .where(
-        effects.c.cycle_id == bindparam("cycle"),
-        effects.c.step == bindparam("at_step"),
-        effects.c.position == bindparam("at"),
-        effects.c.state != "done",
-    )
-    .values(state="done", result=bindparam("outcome"), outside=bindparam("from_outside"))
-)
-_of_cycle = statement(
-    select(
-        effects.c.step,
-        effects.c.position,
-        effects.c.tool,
-        effects.c.state,
-        effects.c.changes,
-        effects.c.result,
-        effects.c.outside,
-    )
-    .where(effects.c.cycle_id == bindparam("cycle_id"))
-    .order_by(effects.c.step, effects.c.position)
+_of_cycle = select_where(
+    effects, "step, position, tool, state, changes, result, outside", "cycle_id", order_by="step, position"
 )
 
 
@@ -110,44 +89,31 @@ def intend(
     )
 
 
-_approve = statement(
-    update(effects)
-    .where(
-        effects.c.cycle_id == bindparam("cycle"),
-        effects.c.step == bindparam("at_step"),
-        effects.c.position == bindparam("at"),
-        effects.c.state == "asked",
-    )
-    .values(state="intent", rule="approved")
+_approve = update_where(
+    effects, "cycle_id, step, position", effects.c.state == "asked", state="intent", rule="approved"
 )
 
 
 def approve(tx: Tx, cycle_id: CycleId, step: int, position: int) -> None:
     """Record that the call that a person was asked about is about to be made."""
-    tx.run(_approve, cycle=cycle_id, at_step=step, at=position)
+    tx.run(_approve, cycle_id=cycle_id, step=step, position=position)
 
 
 def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str, outside: Sequence[Source] = ()) -> bool:
     """Record that the intended or asked call is done; False if it was done before."""
     came_from = sources.dump(outside or None)
-    return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result, from_outside=came_from) == 1
+    return tx.run(_complete, cycle_id=cycle_id, step=step, position=position, result=result, outside=came_from) == 1
 
 
-_outside_of_step = statement(
-    select(effects.c.outside)
-    .where(
-        effects.c.cycle_id == bindparam("cycle_id"),
-        effects.c.step == bindparam("of_step"),
-        effects.c.outside.is_not(None),
-    )
-    .order_by(effects.c.position)
+_outside_of_step = select_where(
+    effects, "outside", "cycle_id, step", effects.c.outside.is_not(None), order_by="position"
 )
 
 
 def outside_of_step(tx: Tx, cycle_id: CycleId, step: int) -> tuple[Source, ...] | None:
     """The sources of text from outside in the results of a step; None if there are none."""
-    rows = tx.all(_outside_of_step, cycle_id=cycle_id, of_step=step)
-    return sources.distinct(each for row in rows for each in sources.load(row[0]) or ()) if rows else None
+    rows = tx.all(_outside_of_step, cycle_id=cycle_id, step=step)
+    return sources.distinct(each for (outside,) in rows for each in sources.load(outside) or ()) if rows else None
 
 
 def message_in(result: str | None) -> MessageId | None:

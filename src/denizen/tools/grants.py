@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.access import audit
 from denizen.access.audit import Actor
@@ -17,7 +17,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, SpaceId, new_id
 from denizen.inbox.outside import parsed
 from denizen.spaces import directory
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, columns, delete_where, equal, insert_into, statement, update_where, value
 from denizen.storage.schema import grants
 
 DEFAULT_SECONDS: Final = 86_400
@@ -61,60 +61,26 @@ class Grant:
     created_at: int
 
 
-_columns = (
-    grants.c.id,
-    grants.c.agent_id,
-    grants.c.tool,
-    grants.c.arguments,
-    grants.c.uses_left,
-    grants.c.expires_at,
-    grants.c.given_by,
-    grants.c.call_id,
-    grants.c.space_id,
-    grants.c.created_at,
+_columns = columns(
+    grants, "id, agent_id, tool, arguments, uses_left, expires_at, given_by, call_id, space_id, created_at"
 )
 _add = insert_into(
-    grants,
-    "id",
-    "agent_id",
-    "tool",
-    "digest",
-    "arguments",
-    "uses_left",
-    "expires_at",
-    "given_by",
-    "call_id",
-    "space_id",
-    "created_at",
+    grants, "id, agent_id, tool, digest, arguments, uses_left, expires_at, given_by, call_id, space_id, created_at"
 )
 _valid = (grants.c.uses_left > 0, grants.c.expires_at > bindparam("now"))
 _find = statement(
     select(grants.c.id)
-    .where(
-        grants.c.agent_id == bindparam("agent_id"),
-        grants.c.tool == bindparam("tool"),
-        grants.c.digest == bindparam("digest"),
-        *_valid,
-    )
+    .where(*equal(grants, "agent_id, tool, digest"), *_valid)
     .order_by(grants.c.expires_at, grants.c.id)
     .limit(1)
 )
-_use = statement(
-    update(grants)
-    .where(grants.c.id == bindparam("grant"), grants.c.uses_left > 0)
-    .values(uses_left=grants.c.uses_left - 1)
-)
+_use = update_where(grants, "id", grants.c.uses_left > 0, uses_left=grants.c.uses_left - 1)
 _of_agent = statement(
     select(*_columns).where(grants.c.agent_id == bindparam("agent_id"), *_valid).order_by(grants.c.created_at)
 )
-_revoke_all = statement(delete(grants).where(grants.c.agent_id == bindparam("agent_id")))
-_revoke = statement(delete(grants).where(grants.c.id == bindparam("id")))
-_over = statement(
-    delete(grants).where(
-        grants.c.agent_id == bindparam("agent_id"),
-        (grants.c.uses_left <= 0) | (grants.c.expires_at <= bindparam("now")),
-    )
-)
+_revoke_all = delete_where(grants, "agent_id")
+_revoke = delete_where(grants, "id")
+_over = delete_where(grants, "agent_id", (grants.c.uses_left <= 0) | (grants.c.expires_at <= bindparam("now")))
 
 
 def digest_of(arguments: str) -> str:
@@ -155,8 +121,8 @@ def give(
 
 def take(tx: Tx, agent_id: AgentId, tool: str, arguments: str) -> bool:
     """Use an approval of exactly this call once; False if there is none."""
-    row = tx.one(_find, agent_id=agent_id, tool=tool, digest=digest_of(arguments), now=tx.now)
-    return row is not None and tx.run(_use, grant=row[0]) == 1
+    grant_id = value(tx, _find, agent_id=agent_id, tool=tool, digest=digest_of(arguments), now=tx.now)
+    return grant_id is not None and tx.run(_use, id=grant_id) == 1
 
 
 def visible_to(tx: Tx, agent_id: AgentId, reader: EntityId | None) -> list[Grant]:

@@ -92,7 +92,7 @@ def _newest(events: Sequence[Event], space_id: SpaceId) -> Event | None:
     return max(from_there, key=lambda event: event.number, default=None)
 
 
-def _comes_after(tx: Tx, message: posting.Numbered, event: Event) -> bool:
+def _comes_after(tx: Tx, message: posting.MessagePosition, event: Event) -> bool:
     seq = None if event.message_id is None else posting.seq_of(tx, event.message_id)
     return seq is None or message.seq > seq
 

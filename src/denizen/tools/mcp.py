@@ -26,8 +26,12 @@ import structlog
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.clock import SECOND, Clock, SystemClock
-from denizen.errors import AddressRefused, ToolFailed
+from denizen.errors import AddressRefused, InvalidInput, SignInNeeded, ToolFailed
+from denizen.ids import CallId
 from denizen.masking import without
+from denizen.tools.elicitation import ServerQuestion
+from denizen.tools.eliciting import Eliciting
+from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport, StoredSignIns, read_sign_in
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
 from denizen.tools.results import Output, ToolFile
@@ -39,9 +43,9 @@ if TYPE_CHECKING:
     import httpx2
     from mcp import Client
     from mcp.client import Transport
-    from mcp.client.session import IncomingMessage, MessageHandlerFnT
+    from mcp.client.session import ElicitationFnT, IncomingMessage, MessageHandlerFnT
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-    from mcp_types import CallToolResult, ContentBlock, Tool
+    from mcp_types import CallToolResult, ContentBlock, ElicitRequestParams, ElicitResult, ErrorData, Tool
 
 log_line = structlog.get_logger(__name__)
 
@@ -88,8 +92,16 @@ class McpTrouble:
 class McpConnections:
     """The connections of this process to MCP servers; `async with` closes them, and ends the programs."""
 
-    def __init__(self, outbound: Outbound, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        outbound: Outbound,
+        clock: Clock | None = None,
+        eliciting: Eliciting | None = None,
+        sign_ins: StoredSignIns | None = None,
+    ) -> None:
         self._outbound = outbound
+        self._eliciting = eliciting
+        self._sign_ins = sign_ins
         self._clock: Clock = clock or SystemClock()
         self._servers: dict[tuple[str, object, object, object], _Server] = {}
         self._warned: set[tuple[str, str]] = set()
@@ -140,12 +152,23 @@ class McpConnections:
         except ToolFailed as error:
             self._warn(name, "mcp server left out", str(error))
             return None, ()
-        where = (settings.command, settings.args, settings.url, settings.allow_private, settings.oauth, *of_oauth)
+        signed_in = None if settings.sign_in is None else secret(settings.sign_in.name)
+        since = None if settings.url is None else read_sign_in(signed_in, settings.url)
+        where = (
+            *(settings.command, settings.args, settings.url, settings.allow_private, settings.oauth, *of_oauth),
+            settings.sign_in,
+            # After another sign-in the server is tried at once, however often it failed before.
+            None if since is None else since.signed_in_at,
+        )
         key = (shared_by, where, tuple(env.items()), tuple(headers.items()))
         if key not in self._servers:
             secrets = (*of_env, *of_headers, *of_oauth)
-            reach = _Reach(name, settings, env, headers, secrets, self._outbound, credentials.get("secret", ""))
-            self._servers[key] = _Server(reach, self._clock)
+            stored = None if self._sign_ins is None else self._sign_ins.of(shared_by)
+            reach = _Reach(name, settings, env, headers, secrets, self._outbound, credentials.get("secret", ""), stored)
+            for (whose, *_), other in self._servers.items():
+                if settings.sign_in is not None and whose == shared_by and other.is_for(settings):
+                    other.trouble = None  # Somebody has signed in again; the old connection is not used any more.
+            self._servers[key] = _Server(reach, self._clock, self._eliciting)
         return self._servers[key], await self._servers[key].offered()
 
     def _allowed(self, name: str, settings: McpServer, offers: Sequence[Tool]) -> Iterable[Tool]:
@@ -174,8 +197,9 @@ class McpConnections:
         for place in schema.unusable_patterns:
             self._warn(name, "mcp tool: a pattern cannot be used and is not checked", f"{called}: {place}")
 
-        async def call(arguments: Mapping[str, Any], _: CallIdentity) -> str | Output:
-            return await server.call(offer.name, arguments, again=settings.on_crash == "retry")
+        async def call(arguments: Mapping[str, Any], caller: CallIdentity) -> str | Output:
+            again = settings.on_crash == "retry"
+            return await server.call(_McpCall(caller, called), offer.name, arguments, again=again)
 
         return OutsideTool(
             definition=ToolDefinition(
@@ -232,15 +256,34 @@ class _Reach:
     outbound: Outbound
     client_secret: str = field(default="", repr=False)
     """Of `oauth`."""
+    sign_ins: SecretStore | None = None
+    """Where the tokens of `sign_in` are."""
     last_words: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_WORDS), compare=False)
     """The last lines of the program's standard error."""
+
+
+@dataclass(frozen=True, eq=False)
+class _McpCall:
+    """A call in progress."""
+
+    caller: CallIdentity
+    tool: str
+    """As the agent calls it."""
+    asked: set[CallId] = field(default_factory=set[CallId])
+    """The questions that the server has asked people in this call."""
+
+
+_THIS_CALL: Final[contextvars.ContextVar[_McpCall]] = contextvars.ContextVar("mcp_call")
+"""The call that a task is part of. Questions of a server arrive in its context, except those of older programs."""
 
 
 class _Server:
     """A server: the connection to it, if there is one, and the tools it last offered."""
 
-    def __init__(self, reach: _Reach, clock: Clock) -> None:
+    def __init__(self, reach: _Reach, clock: Clock, eliciting: Eliciting | None = None) -> None:
         self._reach = reach
+        self._eliciting = eliciting
+        self._running: set[_McpCall] = set()
         self._clock = clock
         self._link: _Link | None = None
         self._connecting = asyncio.Lock()
@@ -252,6 +295,9 @@ class _Server:
         """Whether `read_resource` is ours, and not a tool of the server."""
         self.changes = 0
         self.trouble: McpTrouble | None = None
+
+    def is_for(self, settings: McpServer) -> bool:
+        return self._reach.settings == settings
 
     async def offered(self) -> Sequence[Tool]:
         """Its tools; those that it offered last, if it cannot be reached."""
@@ -271,11 +317,45 @@ class _Server:
             log_line.warning("mcp server unreachable", server=self._reach.name, error=str(error), tools_known=known)
         return self._offers or ()
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str | Output:
+    async def call(self, call: _McpCall, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str | Output:
         """Call the tool and return its text and files.
 
-        A call that was surely not sent is retried once; others if `again`.
+        A call that was surely not sent is retried once; others if `again`. What the server asks people meanwhile is
+        withdrawn at the end.
         """
+        self._running.add(call)
+        before = _THIS_CALL.set(call)
+        try:
+            return await self._call(tool, arguments, again=again)
+        finally:
+            _THIS_CALL.reset(before)
+            self._running.discard(call)
+            if self._eliciting is not None:
+                await self._eliciting.withdraw(call.asked)
+
+    async def _elicit(self, context: object, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG002
+        """The answer of a person to a question of the server."""
+        from mcp_types import INVALID_REQUEST, ElicitResult, ErrorData
+
+        assert self._eliciting is not None
+        call = _THIS_CALL.get(None) or (next(iter(self._running)) if len(self._running) == 1 else None)
+        if call is None:
+            # Older programs do not say in which call they ask: with several, it is unknown who may see the question.
+            return ErrorData(code=INVALID_REQUEST, message="Questions are answered only while one call is running.")
+        message = self._hidden(params.message)
+        if params.mode == "url":
+            if not params.url.startswith(("https://", "http://")):
+                return ErrorData(code=INVALID_REQUEST, message="The address to open must begin with https://.")
+            question = ServerQuestion(self._reach.name, message, url=params.url)
+        else:
+            question = ServerQuestion(self._reach.name, message, form=params.requested_schema)
+        try:
+            answer = await self._eliciting.ask(call.caller, call.tool, question, call.asked)
+        except InvalidInput as error:
+            return ErrorData(code=INVALID_REQUEST, message=f"The form of this question cannot be used: {error}")
+        return ElicitResult(action=answer.action, content=answer.content)
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str | Output:
         for last in (False, True):
             link = await self._connected()
             try:
@@ -287,7 +367,11 @@ class _Server:
                     if code == _FORGOTTEN:
                         link.over.set()
                     continue
-                raise ToolFailed(self._hidden(_trouble(self._reach.name, code, error))) from None
+                told = self._hidden(_trouble(self._reach.name, code, error))
+                if code == _NOT_SENT:
+                    self.trouble = McpTrouble(self._reach.name, told, tuple(self._reach.last_words))
+                raise ToolFailed(told) from None
+            self.trouble = None
             if result.is_error:
                 raise ToolFailed(self._hidden(_told(result)) or "It gave no reason.")
             files = tuple(file for each in result.content if (file := self._file(each)) is not None)
@@ -323,7 +407,8 @@ class _Server:
     async def _connect(self) -> _Link:
         if self._link is not None:
             await self._link.close()
-        link = _Link(self._reach, self._clock, self._on_change)
+        elicit = None if self._eliciting is None else self._elicit
+        link = _Link(self._reach, self._clock, self._on_change, elicit)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await link.open()
@@ -381,7 +466,13 @@ class _Server:
 class _Link:
     """One connection. Its own task opens and closes it, as the library's cancel scopes demand."""
 
-    def __init__(self, reach: _Reach, clock: Clock, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        reach: _Reach,
+        clock: Clock,
+        on_change: Callable[[], None] = lambda: None,
+        elicit: ElicitationFnT | None = None,
+    ) -> None:
         self.over = asyncio.Event()
         """Set when the other side is gone, or to close the connection."""
         self.idle = False
@@ -393,6 +484,7 @@ class _Link:
         self._reach = reach
         self._clock = clock
         self._on_change = on_change
+        self._elicit = elicit
         self._settled = asyncio.Event()
         self._client: Client | None = None
         self._problem: Exception | None = None
@@ -429,7 +521,8 @@ class _Link:
 
     async def _live(self) -> None:
         try:
-            async with _opened(self._reach, self.over, self._hear) as self._client, asyncio.TaskGroup() as tasks:
+            opened = _opened(self._reach, self._clock, self.over, self._hear, self._elicit)
+            async with opened as self._client, asyncio.TaskGroup() as tasks:
                 listening = tasks.create_task(self._listen(self._client), name=f"changes of {self._reach.name}")
                 self._settled.set()
                 while not await self._clock.wait(self.over, IDLE_SECONDS):
@@ -479,7 +572,9 @@ class _Link:
 
 
 @asynccontextmanager
-async def _opened(reach: _Reach, over: asyncio.Event, hear: MessageHandlerFnT) -> AsyncGenerator[Client]:
+async def _opened(
+    reach: _Reach, clock: Clock, over: asyncio.Event, hear: MessageHandlerFnT, elicit: ElicitationFnT | None
+) -> AsyncGenerator[Client]:
     from importlib.metadata import version
 
     from mcp import Client
@@ -488,15 +583,21 @@ async def _opened(reach: _Reach, over: asyncio.Event, hear: MessageHandlerFnT) -
     open_ = _program if reach.settings.url is None else _service
     info = Implementation(name="denizen", version=version("denizen"))
     async with (
-        open_(reach) as transport,
-        Client(_watched(transport, over), message_handler=hear, client_info=info, cache=None) as client,
+        open_(reach, clock) as transport,
+        Client(
+            _watched(transport, over),
+            message_handler=hear,
+            elicitation_callback=elicit,
+            client_info=info,
+            cache=None,
+        ) as client,
     ):
         yield client
 
 
 @asynccontextmanager
-async def _program(reach: _Reach) -> AsyncGenerator[Transport]:
-    """A started program; its standard error goes to our log."""
+async def _program(reach: _Reach, clock: Clock) -> AsyncGenerator[Transport]:  # noqa: ARG001
+    """A started program; its standard error goes to our log. It needs no clock."""
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -523,7 +624,7 @@ async def _then(transport: Transport, started: Callable[[], None]) -> AsyncGener
 
 
 @asynccontextmanager
-async def _service(reach: _Reach) -> AsyncGenerator[Transport]:
+async def _service(reach: _Reach, clock: Clock) -> AsyncGenerator[Transport]:
     """A server at an address, under the same rules as any HTTP tool."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -531,8 +632,11 @@ async def _service(reach: _Reach) -> AsyncGenerator[Transport]:
     from denizen.tools.outbound import TIMEOUT
 
     assert reach.settings.url is not None
+    transport: httpx2.AsyncBaseTransport = reach.outbound.transport(reach.settings.allow_private)
+    if (sign_in := reach.settings.sign_in) is not None and reach.sign_ins is not None:
+        transport = SignedInTransport(transport, reach.settings.url, sign_in.name, reach.sign_ins, clock)
     async with httpx2.AsyncClient(
-        transport=_wire(reach.outbound.transport(reach.settings.allow_private)),
+        transport=_wire(transport),
         headers=dict(reach.headers),
         auth=None if reach.settings.oauth is None else _authorization(reach, reach.settings.oauth),
         timeout=TIMEOUT,
@@ -611,7 +715,7 @@ def _wire(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             try:
                 answer = await transport.handle_async_request(request)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout, AddressRefused) as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, AddressRefused, SignInNeeded) as error:
                 return self._instead(_NOT_SENT, str(error))
             except httpx2.TransportError as error:
                 return self._instead(_BROKEN, str(error))

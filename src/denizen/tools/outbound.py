@@ -1,4 +1,4 @@
-"""HTTP to the outside, for tools: only to public addresses, unless a host is allowed by name.
+"""Connections to the outside, for tools: only to public addresses, unless a host is allowed by name.
 
 A name is resolved once for each connection; all its addresses are checked, and the connection is made to one of those
 that were checked, so that a name cannot mean one thing to the check and another to the connection. `Host` and the
@@ -8,9 +8,11 @@ certificate are those of the name. Proxies in the environment are not used: they
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator, Generator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final, Self, cast
 
 import httpcore2
@@ -55,9 +57,46 @@ class Outbound:
 
     def transport(self, allow_private: Iterable[str] = ()) -> GuardedTransport:
         """Connections for a client of the caller's own, which closes them."""
-        if self._tls is None:
-            self._tls = httpx2.create_ssl_context()
-        return GuardedTransport(frozenset(allow_private), self._resolve, self._tls)
+        return GuardedTransport(frozenset(allow_private), self._resolve, self.tls)
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """How certificates are checked."""
+        return self._tls or _trusted()
+
+    async def connect(self, host: str, port: int, allow_private: Iterable[str] = ()) -> socket.socket:
+        """A connection without HTTP, not encrypted yet. Raises `AddressRefused` and `OSError`."""
+        async with asyncio.timeout(CONNECT_SECONDS):
+            found = await _allowed(self._resolve, host, port, frozenset(allow_private))
+            problem: OSError = ConnectionError(f"{host} has no address")
+            for address in found:
+                sock = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
+                sock.setblocking(False)
+                try:
+                    await asyncio.get_running_loop().sock_connect(sock, (str(address), port))
+                except OSError as error:
+                    sock.close()
+                    problem = error
+                except BaseException:
+                    sock.close()
+                    raise
+                else:
+                    return sock
+            raise problem
+
+
+async def _allowed(resolve: Resolve, host: str, port: int, allow_private: frozenset[str]) -> Sequence[Address]:
+    """The addresses of the host, all of which may be reached."""
+    found = await resolve(host, port)
+    if not addresses.is_allowed(host, port, allow_private):
+        addresses.check(host, found)
+    return found
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The certificate authorities of this machine, read once for the whole process: that takes 25 ms."""
+    return httpx2.create_ssl_context()
 
 
 TIMEOUT: Final = httpx2.Timeout(None, connect=CONNECT_SECONDS)
@@ -125,13 +164,11 @@ class _Guard(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                found = await self._resolve(host, port)
+                found = await _allowed(self._resolve, host, port, self._allow_private)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"{host} could not be resolved in time") from error
         except OSError as error:
             raise httpcore2.ConnectError(f"{host} could not be resolved") from error
-        if not addresses.is_allowed(host, port, self._allow_private):
-            addresses.check(host, found)
         return await self._first_of(found, port, timeout)
 
     async def _first_of(

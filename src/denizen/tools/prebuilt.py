@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.files import attaching, extracting, storing
 from denizen.files.reading import kind_of
 from denizen.files.storing import File
-from denizen.ids import AgentId, MessageId, SpaceId
-from denizen.inbox import delivery, looking, stop_requests
-from denizen.inbox.events import AGAIN
+from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.inbox import delivery, picture_lines, stop_requests
+from denizen.inbox.events import AGAIN, Event
 from denizen.inbox.format import entry_text, human_size, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.inbox.stop_requests import STOPPED
@@ -27,10 +27,10 @@ from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Draft, Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Database, Tx
-from denizen.tools import planning, privacy_guard, self_view, skills
+from denizen.tools import planning, privacy_guard, private_word_search, self_view, skills
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
-from denizen.tools.privacy_guard import SearchedAhead
+from denizen.tools.privacy_guard import CheckedAhead
 from denizen.tools.recalling import RECALLING, Recall
 from denizen.tools.tool import SEND_MESSAGE, Arguments, Done, Hand, OwnTool
 
@@ -91,16 +91,19 @@ def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
 
 @dataclass(frozen=True, slots=True)
 class AheadOfSend:
-    """A message that is about to be sent, and what the index has of its words."""
+    """A message that is about to be sent, and which of its words are private."""
 
     what: Draft
-    searched: SearchedAhead
+    checked: CheckedAhead | None
 
 
-def search_ahead(tx: Tx, agent_id: AgentId, arguments: SendMessage) -> AheadOfSend:
-    """Prepare a message of an agent that was in a private space. Only reads."""
+def prepare_send(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, arguments: SendMessage, events: Sequence[Event]
+) -> AheadOfSend:
+    """Prepare a message that may carry private words elsewhere. Only reads."""
     what = draft_of(arguments)
-    return AheadOfSend(what, privacy_guard.search_ahead(tx, agent_id, what))
+    forms = private_word_search.forms_of_message(what)
+    return AheadOfSend(what, privacy_guard.check_ahead(tx, agent_id, cycle_id, to_space_id, forms, events))
 
 
 def draft_of(arguments: SendMessage) -> Draft:
@@ -127,7 +130,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         what,
         hand.events,
         hand.remembered,
-        None if ahead is None else ahead.searched,
+        None if ahead is None else ahead.checked,
     )
     if stopped is None:
         stopped = privacy_guard.stopped_files(tx, hand.agent_id, hand.cycle_id, space.id, attached, hand.events)
@@ -257,7 +260,7 @@ def _read_file(tx: Tx, hand: Hand, pointer: str) -> Done:
     spaces = frozenset(() if file.message_id is None else (posting.get_message(tx, file.message_id).space_id,))
     pages = storing.pages_of(tx, file)
     if not pages:
-        picture = looking.picture_of(tx, file) if hand.sees else None
+        picture = picture_lines.picture_of(tx, file) if hand.sees else None
         if picture is None:
             return Done(f"{_why_unread(tx, file)}\n{_how_to_send(file)}", sources=spaces)
         told = f"{picture.line()}\nThe picture is shown below.\n{_how_to_send(file)}"

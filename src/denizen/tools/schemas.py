@@ -149,14 +149,14 @@ def checker(name: str, schema: Mapping[str, Any] | CompiledSchema) -> Check:
         if isinstance(compiled, UnusableSchema):
             raise InvalidInput(f"{name} was not called, because its schema cannot be used: {compiled}.") from compiled
         given = _parsed(name, arguments)
-        if problems := _problems(name, compiled, given):
-            raise InvalidInput(f"{name} was not called, because its arguments are wrong: {'; '.join(problems)}.")
+        if found := problems(name, compiled, given):
+            raise InvalidInput(f"{name} was not called, because its arguments are wrong: {'; '.join(found)}.")
         return given
 
     return check
 
 
-def _problems(name: str, compiled: CompiledSchema, given: Mapping[str, Any]) -> list[str]:
+def problems(name: str, compiled: CompiledSchema, given: Mapping[str, Any]) -> list[str]:
     """The first problems, in words."""
     measured = _measure(given)
     if measured.depth > MAX_DEPTH:

@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
 
 from denizen.consciousness import privacy
 from denizen.inbox import delivery
 from denizen.inbox.format import format_preview
 from denizen.inbox.sources import sources_of_events
 from denizen.plans.schedule import say
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where
 from denizen.storage.schema import cycles
 from denizen.tools.tool import Done, Hand
 
 CYCLES: Final = 20
 """How many cycles are listed at once."""
 
-_ended = statement(
-    select(cycles.c.number, cycles.c.started_at, cycles.c.outcome, cycles.c.stop_reason, cycles.c.summary, cycles.c.id)
-    .where(
-        cycles.c.agent_id == bindparam("agent_id"),
-        cycles.c.number.is_not(None),
-        cycles.c.number < bindparam("before"),
-    )
-    .order_by(cycles.c.number.desc())
-    .limit(bindparam("limit"))
+_ended = select_where(
+    cycles,
+    "number, started_at, outcome, stop_reason, summary, id",
+    "agent_id",
+    cycles.c.number.is_not(None),
+    cycles.c.number < bindparam("before"),
+    order_by="number desc",
+    limit="limit",
 )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -31,6 +32,41 @@ PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """A placeholder for an argument in a URL."""
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS: Final = ("host", "connection", "content-length", "transfer-encoding", "idempotency-key")
+
+
+def _checked_url(url: str) -> str:
+    if "${" in url:
+        raise ValueError("a secret may not stand in a url, where others would see it: put it into a header")
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("a url may not hold spaces, backslashes or control characters")
+    host = re.split(r"[/?#]", url.split("://", 1)[1], maxsplit=1)[0]
+    if "{" in host:
+        raise ValueError("the host of a url must be fixed: arguments may stand in its path and query only")
+    if "@" in host:
+        raise ValueError("a url may not hold a user or a password: put them into a header, as secrets")
+    parts = urlsplit(f"//{host}")
+    try:
+        known = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(f"the url has no usable port: {error}") from error
+    if not known:
+        raise ValueError("the url names no host")
+    return url
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
+            raise ValueError(f"the header {name!r} cannot be sent: use ASCII, without line breaks")
+        if name.lower() in _OURS:
+            raise ValueError(f"the header {name} is set for every request and cannot be chosen")
+    return headers
+
+
+Url = Annotated[str, Field(pattern=r"^https?://"), AfterValidator(_checked_url)]
+"""An address with a fixed host and without secrets."""
+Headers = Annotated[dict[str, str], AfterValidator(_checked_headers)]
+"""Headers that can be sent."""
 
 
 class _Settings(BaseModel):
@@ -76,9 +112,9 @@ class HttpTool(_Defined):
 
     kind: Literal["http"] = "http"
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
-    url: str = Field(pattern=r"^https?://")
+    url: Url
     """With `{argument}` where an argument belongs, percent-encoded when it is put there."""
-    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    headers: Headers = Field(default_factory=dict[str, str])
     body: Literal["json", "form", "none"] | None = None
     """How arguments that are not in the URL are sent: as JSON (default but for GET and DELETE), as a form, or in the
     query (`none`)."""
@@ -109,16 +145,6 @@ class HttpTool(_Defined):
             raise ValueError(f"the url uses {{{unknown[0]}}}, which parameters.properties does not define")
         return self
 
-    @field_validator("url")
-    @classmethod
-    def _leads_to_one_host(cls, url: str) -> str:
-        return _checked_url(url)
-
-    @field_validator("headers")
-    @classmethod
-    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
-        return _checked_headers(headers)
-
     @property
     def places(self) -> tuple[str, ...]:
         """The arguments that stand in the URL."""
@@ -143,9 +169,9 @@ class A2aTool(_Named):
     """An agent elsewhere, which the agent here gives tasks to by A2A (Agent2Agent)."""
 
     kind: Literal["a2a"] = "a2a"
-    url: str = Field(pattern=r"^https?://")
+    url: Url
     """Where its card is: the address of the card itself, or the one that `/.well-known/agent-card.json` is below."""
-    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    headers: Headers = Field(default_factory=dict[str, str])
     """Sent to the agent with each request; `${NAME}` stands for a secret."""
     seconds: float = Field(default=600.0, gt=0, le=3_600)
     """How long its answer is waited for."""
@@ -158,21 +184,11 @@ class A2aTool(_Named):
     allow_private: tuple[str, ...] = ()
     """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
 
-    @field_validator("url")
-    @classmethod
-    def _leads_to_one_host(cls, url: str) -> str:
-        return _checked_url(url)
-
-    @field_validator("headers")
-    @classmethod
-    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
-        return _checked_headers(headers)
-
 
 class McpOAuth(_Settings):
     """How to get access tokens for an MCP server: as a program, with the credentials of a client (OAuth 2.1)."""
 
-    issuer: str = Field(pattern=r"^https?://")
+    issuer: Url
     """The authorization server that the credentials belong to. They are sent nowhere else."""
     client_id: str = Field(min_length=1)
     client_secret: str = Field(pattern=r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$")
@@ -180,10 +196,22 @@ class McpOAuth(_Settings):
     scope: str | None = None
     """The scopes to ask for, with spaces between them; None: what the server asks for."""
 
-    @field_validator("issuer")
-    @classmethod
-    def _leads_to_one_host(cls, issuer: str) -> str:
-        return _checked_url(issuer)
+
+class McpSignInSettings(_Settings):
+    """A sign-in of an admin in a browser (OAuth 2.1, authorization code with PKCE)."""
+
+    tokens: str = Field(pattern=r"^\$\{[A-Z][A-Z0-9_]{1,63}\}$")
+    """The secret in which the tokens are kept: `${NAME}`. It is written by the sign-in, and when they are renewed."""
+    client_id: str | None = None
+    """The client at the authorization server, if Denizen cannot register itself there."""
+    client_secret: str | None = Field(default=None, pattern=r"^\$\{[A-Z][A-Z0-9_]{1,63}\}$")
+    """A secret of the organization: `${NAME}`."""
+    scope: str | None = None
+    """The scopes to ask for, with spaces between them; None: what the server asks for."""
+
+    @property
+    def name(self) -> str:
+        return self.tokens[2:-1]
 
 
 class McpServer(_Settings):
@@ -193,10 +221,12 @@ class McpServer(_Settings):
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict[str, str])
     """Environment of the program; `${NAME}` stands for a secret. Of ours it gets only what programs need to run."""
-    url: str | None = Field(default=None, pattern=r"^https?://")
-    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    url: Url | None = None
+    headers: Headers = Field(default_factory=dict[str, str])
     oauth: McpOAuth | None = None
     """For a server at an address that wants access tokens of an authorization server."""
+    sign_in: McpSignInSettings | None = None
+    """For a server at an address that wants a person to sign in. `denizen mcp connect` does so."""
     tools: tuple[str, ...] | None = None
     """The tools that may be used; None is all that the server offers."""
     prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_-]{0,32}$")
@@ -215,22 +245,14 @@ class McpServer(_Settings):
     allow_private: tuple[str, ...] = ()
     """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
 
-    @field_validator("url")
-    @classmethod
-    def _leads_to_one_host(cls, url: str | None) -> str | None:
-        return None if url is None else _checked_url(url)
-
-    @field_validator("headers")
-    @classmethod
-    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
-        return _checked_headers(headers)
-
     @model_validator(mode="after")
     def _one_of_two(self) -> McpServer:
         if (self.command is None) == (self.url is None):
             raise ValueError("say either `command` (a program to start) or `url` (an address)")
         if self.oauth is not None and self.url is None:
             raise ValueError("`oauth` is for servers at a `url`; a program gets its secrets with `env`")
+        if self.sign_in is not None and (self.url is None or self.oauth is not None):
+            raise ValueError("`sign_in` is for servers at a `url`, in place of `oauth`")
         return self
 
 
@@ -241,35 +263,6 @@ def destination(url: str) -> tuple[str, int]:
     """The host and port of a checked URL."""
     parts = urlsplit(url.partition("{")[0])
     return (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def _checked_url(url: str) -> str:
-    if "${" in url:
-        raise ValueError("a secret may not stand in a url, where others would see it: put it into a header")
-    if not url.isprintable() or " " in url or "\\" in url:
-        raise ValueError("a url may not hold spaces, backslashes or control characters")
-    host = re.split(r"[/?#]", url.split("://", 1)[1], maxsplit=1)[0]
-    if "{" in host:
-        raise ValueError("the host of a url must be fixed: arguments may stand in its path and query only")
-    if "@" in host:
-        raise ValueError("a url may not hold a user or a password: put them into a header, as secrets")
-    parts = urlsplit(f"//{host}")
-    try:
-        known = bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise ValueError(f"the url has no usable port: {error}") from error
-    if not known:
-        raise ValueError("the url names no host")
-    return url
-
-
-def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
-            raise ValueError(f"the header {name!r} cannot be sent: use ASCII, without line breaks")
-        if name.lower() in _OURS:
-            raise ValueError(f"the header {name} is set for every request and cannot be chosen")
-    return headers
 
 
 class GuardSettings(_Settings):

@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from sqlalchemy import bindparam, select
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox.sources import Source
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, value
 from denizen.storage.schema import agents
 from denizen.tools.tool import Done, Hand, Results
 
@@ -92,7 +91,7 @@ def read_folder(name: str, files: Mapping[str, str]) -> Skill:
     return Skill(description=" ".join(description.split()), text=found[2].strip(), files=others)
 
 
-_definition = statement(select(agents.c.definition).where(agents.c.id == bindparam("id")))
+_definition = select_where(agents, "definition", "id")
 
 
 def read_skill(tx: Tx, hand: Hand, pointer: str) -> Done:
@@ -112,6 +111,6 @@ def read_skill(tx: Tx, hand: Hand, pointer: str) -> Done:
 
 
 def _skills_of(tx: Tx, agent_id: AgentId) -> dict[str, Skill]:
-    row = tx.one(_definition, id=agent_id)
-    stored: dict[str, Any] = {} if row is None else json.loads(row[0]).get("skills", {})
+    definition = value(tx, _definition, id=agent_id)
+    stored: dict[str, Any] = {} if definition is None else json.loads(definition).get("skills", {})
     return {name: Skill.model_validate(each) for name, each in stored.items()}

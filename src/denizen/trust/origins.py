@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.consciousness.log import Entry
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
@@ -25,20 +25,8 @@ from denizen.inbox import sources
 from denizen.inbox.events import Event
 from denizen.inbox.sources import EARLIER, Source
 from denizen.spaces.source_names import named
-from denizen.storage.database import Tx, statement, value
-from denizen.storage.schema import (
-    calls,
-    cycles,
-    entities,
-    goals,
-    log,
-    messages,
-    minds,
-    notes,
-    passages,
-    plans,
-    selves,
-)
+from denizen.storage.database import Tx, select_where, statement, update_where, value
+from denizen.storage.schema import calls, cycles, entities, goals, log, messages, notes, passages, plans, selves
 
 TRUSTED_ROLES: Final = ("member", "admin", "owner")
 """The roles of people whose words are trusted."""
@@ -61,7 +49,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RequestOrigins:
     """The origins of a request's text."""
 
     trusted: tuple[Words, ...]
@@ -80,30 +68,18 @@ class CycleInRequest(Protocol):
     def active_space_id(self) -> SpaceId | None: ...
 
 
-_mark = statement(
-    update(cycles)
-    .where(cycles.c.id == bindparam("cycle"), cycles.c.outside_from.is_(None))
-    .values(outside_from=bindparam("seq"))
-)
+_mark = update_where(cycles, "id", cycles.c.outside_from.is_(None), set_="outside_from")
 
 
 def mark_cycle(tx: Tx, cycle_id: CycleId, seq: int) -> None:
     """Mark the requests of this cycle as holding text from outside, from the entry of that number on."""
-    tx.run(_mark, cycle=cycle_id, seq=seq)
-
-
-_mind = statement(select(minds.c.outside).where(minds.c.agent_id == bindparam("agent_id")))
-
-
-def is_marked(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether the agent's mind holds text from outside."""
-    return bool(value(tx, _mind, agent_id=agent_id))
+    tx.run(_mark, id=cycle_id, outside_from=seq)
 
 
 # Origins of a request
 
 
-def held(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, response: Entry) -> Held:
+def held(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, response: Entry) -> RequestOrigins:
     """The origins of the request that this response of the cycle answers, in the transaction that is to act on it.
 
     Reads the entries of the window and the messages in it, nothing older.
@@ -111,7 +87,7 @@ def held(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, response: Entry) -> H
     made_of: dict[str, Any] = json.loads(response.request or "{}")
     first = made_of.get("from", response.seq)
     trusted = _trusted_words(tx, agent_id, cycle, first)
-    return Held(trusted, _outside(tx, agent_id, response, made_of, first))
+    return RequestOrigins(trusted, _outside(tx, agent_id, response, made_of, first))
 
 
 _number_at = statement(
@@ -159,7 +135,8 @@ def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int)
     before: list[Words] = []
     if number is not None and number[0] is not None:
         rows = tx.all(_said_in_window, agent_id=agent_id, first=number[0])
-        before = [Words(*row) for row in reversed(rows) if row[3] in spaces and row[4] not in now]
+        said = [Words(*row) for row in reversed(rows)]
+        before = [each for each in said if each.space_id in spaces and each.message_id not in now]
     answers = [
         Words(text, EntityId(by), role, space_id, None)
         for text, by, role, space_id in tx.all(_answers, cycle_id=cycle.id)
@@ -185,41 +162,27 @@ def _words_of(event: Event) -> Words | None:
     return Words(event.text, EntityId(event.sender_id), event.sender_role or "", space_id, event.message_id)
 
 
-_entries = statement(
-    select(log.c.outside)
-    .where(
-        log.c.agent_id == bindparam("agent_id"),
-        log.c.seq >= bindparam("first"),
-        log.c.seq < bindparam("end"),
-        log.c.outside.is_not(None),
-    )
-    .order_by(log.c.seq)
+_entries = select_where(
+    log,
+    "outside",
+    "agent_id",
+    log.c.seq >= bindparam("first"),
+    log.c.seq < bindparam("end"),
+    log.c.outside.is_not(None),
+    order_by="seq",
 )
-_layers = statement(
-    select(selves.c.outside).where(selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era"))
-)
-_marked_notes = statement(
-    select(notes.c.key).where(notes.c.agent_id == bindparam("agent_id"), notes.c.outside == 1).order_by(notes.c.key)
-)
-_marked_goals = statement(
-    select(goals.c.number)
-    .where(goals.c.agent_id == bindparam("agent_id"), goals.c.outside == 1)
-    .order_by(goals.c.number)
-)
-_marked_plans = statement(
-    select(plans.c.name, plans.c.kind)
-    .where(plans.c.agent_id == bindparam("agent_id"), plans.c.outside == 1)
-    .order_by(plans.c.name)
-)
+_layers = select_where(selves, "outside", "agent_id, era")
+_marked_notes = select_where(notes, "key", "agent_id", notes.c.outside == 1, order_by="key")
+_marked_goals = select_where(goals, "number", "agent_id", goals.c.outside == 1, order_by="number")
+_marked_plans = select_where(plans, "name, kind", "agent_id", plans.c.outside == 1, order_by="name")
 
 
 def _outside(tx: Tx, agent_id: AgentId, response: Entry, made_of: dict[str, Any], first: int) -> tuple[Source, ...]:
     if response.outside is None:
         return ()
     rows = tx.all(_entries, agent_id=agent_id, first=first, end=response.seq)
-    found = [source for row in rows for source in sources.load(row[0]) or ()]
-    row = tx.one(_layers, agent_id=agent_id, era=made_of.get("era", 0))
-    if row is not None and row[0] and made_of.get("layers", True):
+    found = [source for (outside,) in rows for source in sources.load(outside) or ()]
+    if made_of.get("layers", True) and value(tx, _layers, agent_id=agent_id, era=made_of.get("era", 0)):
         found.append(EARLIER)
     found += [Source("memory", key) for (key,) in tx.all(_marked_notes, agent_id=agent_id)]
     found += [Source("memory", f"goal {number}") for (number,) in tx.all(_marked_goals, agent_id=agent_id)]

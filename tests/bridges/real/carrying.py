@@ -1,4 +1,4 @@
-"""A process that carries messages between a space and a Matrix room, for the tests that kill it."""
+"""A process that carries messages between a space and a real service, for the tests that kill it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID = ("Four", "Five", "Six")
 
 
 @dataclass(frozen=True)
-class MatrixCarrying:
+class RoomCarrying:
     """What a process does, and where it is killed."""
 
     url: str
@@ -28,16 +28,20 @@ class MatrixCarrying:
     wanted: int
     """How many messages are in the space when everything was carried."""
     point: str | None
+    trusts: str | None = None
+    """A file with a certificate that is trusted."""
 
 
-def carry(life: MatrixCarrying) -> None:
+def carry(life: RoomCarrying) -> None:
     """Say what was not said yet, and carry everything."""
+    if life.trusts is not None:
+        os.environ["SSL_CERT_FILE"] = life.trusts
     if life.point is not None:
         failpoints.arm(life.point, lambda: os.kill(os.getpid(), signal.SIGKILL), after=1)
     asyncio.run(_carry(life))
 
 
-async def _carry(life: MatrixCarrying) -> None:
+async def _carry(life: RoomCarrying) -> None:
     async with Runtime(life.url, pace=PACE, secret_key=life.secret_key) as denizen:
         for at, text in enumerate(SAID):
             id = MessageId(f"0190c9a2-cccc-7ccc-8ccc-cccccccccc{at:02}")
@@ -47,6 +51,6 @@ async def _carry(life: MatrixCarrying) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def _is_done(denizen: Runtime, life: MatrixCarrying) -> bool:
+async def _is_done(denizen: Runtime, life: RoomCarrying) -> bool:
     waiting = await denizen.db.read(sending.next_at, life.bridge)
     return waiting is None and len(await denizen.spaces.messages(life.pier)) >= life.wanted

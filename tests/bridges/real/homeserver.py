@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import urllib.parse
@@ -60,8 +61,15 @@ class Matrix:
         self._ours: dict[str, str] = {}
         self._of: dict[str, str] = {}
         self._reactions: dict[tuple[str, str, str], str] = {}
+        self._world: World | None = None
+        self._bridge: Bridge | None = None
         self.first_cursor = "0"
         self.tells_deletions = True
+        self.sends_once = True
+        self.settings: dict[str, Any] = {}
+        self.streaming: dict[str, Any] = {"streaming": True}
+        self.typed: list[str] = []
+        """Who was shown as typing, or no longer: `@denizen_ada:test True`."""
 
     @property
     def kind(self) -> BridgeKind:
@@ -71,7 +79,9 @@ class Matrix:
         for name, value in (("MATRIX_AS", AS_TOKEN), ("MATRIX_HS", HS_TOKEN)):
             await world.denizen.secrets.set(name, value)
         settings = {"homeserver": self.url, "allow_private": ["127.0.0.1"], "as_token": "${MATRIX_AS}"}
-        bridge, _ = await world.denizen.bridges.create("Matrix", "matrix", settings | {"hs_token": "${MATRIX_HS}"})
+        settings |= {"hs_token": "${MATRIX_HS}"} | self.settings
+        bridge, _ = await world.denizen.bridges.create("Matrix", "matrix", settings)
+        self._world, self._bridge = world, bridge
         return bridge
 
     def room_id(self, name: str) -> str:
@@ -97,7 +107,7 @@ class Matrix:
         room = next(iter(told["rooms"]["invite"]))
         self.synapse.call(who, "POST", f"/join/{urllib.parse.quote(room)}", {})
         found, _ = self.synapse.timeline(who, room)
-        return re.findall(r"\d{8}", found[-2]["content"].get("body", "") + found[-1]["content"].get("body", ""))[0]
+        return re.findall(r"\d{12}", found[-2]["content"].get("body", "") + found[-1]["content"].get("body", ""))[0]
 
     async def close(self) -> None:
         return
@@ -120,7 +130,10 @@ class Matrix:
         for file in more.get("files", ()):
             content |= {"msgtype": "m.file", "filename": file.name, "url": self._upload(who, file.data)}
             content["info"] = {"mimetype": file.media_type, "size": len(file.data)}
-        return self._send(room, who, "m.room.message", content)
+        id = self._send(room, who, "m.room.message", content)
+        if self._world is not None and self._bridge is not None:  # As the homeserver would push it.
+            await self._world.denizen.bridges.receive_push(self._bridge.id, f"Bearer {HS_TOKEN}")
+        return id
 
     def _send(self, room: str, who: str, kind: str, content: Any) -> str:
         self.room_id(room)
@@ -160,8 +173,20 @@ class Matrix:
                 if event["sender"].startswith("@denizen") and "state_key" not in event:
                     self._take(name, event)
 
+    async def until(self, ends: str) -> None:
+        """Returns when the last thing that was said ends so."""
+        while not self.said or not self.said[-1].endswith(ends):
+            await asyncio.sleep(0.05)
+            await self.settle()
+
+    def there(self, room: str) -> list[str]:
+        """The texts of the bridge's messages that are in the room now."""
+        return self.synapse.texts("Eve", self._rooms[room], "@denizen_")
+
     def _take(self, room: str, event: dict[str, Any]) -> None:
         content, id = event["content"], event["event_id"]
+        if not content and event["type"] != "m.room.redaction":
+            return  # It was deleted since.
         relation = content.get("m.relates_to", {})
         author = event["sender"].partition(":")[0].removeprefix("@denizen_").capitalize()
         if content.get("msgtype") == "m.file":
@@ -202,6 +227,8 @@ class Matrix:
     async def pass_on(self, request: web.Request) -> web.Response:
         """Hand a request to the homeserver, or refuse it."""
         sends = "/send/" in request.path
+        if "/typing/" in request.path:
+            self.typed.append(f"{request.path.rpartition('/')[2]} {(await request.json())['typing']}")
         self.sent += sends
         if self.forbidden:
             return web.json_response({"errcode": "M_UNKNOWN_TOKEN"}, status=401)

@@ -72,6 +72,7 @@ class Synapse:
             "bcrypt_rounds": 4,
             "trusted_key_servers": [],
             "federation_domain_whitelist": [],
+            "caches": {"sync_response_cache_duration": "0s"},
             "app_service_config_files": [str(self.folder / "denizen.yaml")],
             "rc_login": {"address": _NO_LIMIT, "account": _NO_LIMIT, "failed_attempts": _NO_LIMIT},
             "rc_joins": {"local": _NO_LIMIT, "remote": _NO_LIMIT},
@@ -166,6 +167,20 @@ class Synapse:
             if "end" not in told or told["end"] == after:
                 return events, after
             after = told["end"]
+
+    def texts(self, who: str, room: str, by: str) -> list[str]:
+        """What is to be read in the room of users whose id begins so: as it was changed, without what was deleted."""
+        found: dict[str, str] = {}
+        for event in self.timeline(who, room)[0]:
+            content = event["content"]
+            if event["type"] != "m.room.message" or not event["sender"].startswith(by) or "body" not in content:
+                continue
+            relation = content.get("m.relates_to", {})
+            if relation.get("rel_type") != "m.replace":
+                found[event["event_id"]] = content["body"]
+            elif relation["event_id"] in found:
+                found[relation["event_id"]] = content["m.new_content"]["body"]
+        return list(found.values())
 
 
 @contextmanager

@@ -11,12 +11,13 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import delete, select
 
-from denizen import reply
+from denizen import reply, scripted
 from denizen.errors import SignatureWrong
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import carried, channels, outbox
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
 from tests.bridges.listening import listening
+from tests.bridges.live_suite import LiveSuite, Pen
 from tests.bridges.real.homeserver import Matrix, Relay
 from tests.bridges.real.synapse import HS_TOKEN, Synapse
 from tests.world import World
@@ -29,7 +30,7 @@ async def matrix(synapse: Synapse) -> AsyncIterator[Matrix]:
         yield found
 
 
-class TestMatrix(BridgeSuite):
+class TestMatrix(LiveSuite, BridgeSuite):
     @pytest.fixture
     def service(self, matrix: Matrix) -> Service:
         return matrix
@@ -49,6 +50,34 @@ async def test_an_agent_answers_in_the_room_and_is_itself_there(bay: World, matr
     assert found[-1]["content"]["formatted_body"] == "<p>At <em>noon</em>.</p>"
     members = matrix.synapse.call("Eve", "GET", f"/rooms/{quote(matrix.id_of(room))}/joined_members")["joined"]
     assert {each["display_name"] for each in members.values()} >= {"Ada", "Eve", "Mia"}
+
+
+async def test_an_agent_that_thinks_is_shown_as_typing_until_it_has_spoken(bay: World, matrix: Matrix) -> None:
+    """People in the room see it as the homeserver tells them: it is the agent's own user who types."""
+    pen = Pen()
+    ada = await bay.agent("Ada", model=scripted(reply("At noon."), "Told Eve.", pause=pen.pause))
+    await build(bay, matrix, ada)
+    room = matrix.id_of(matrix.room_id(ROOM))
+    async with bay.denizen.living(), asyncio.timeout(120):
+        since = matrix.synapse.call("Eve", "GET", "/sync")["next_batch"]
+        await matrix.write(ROOM, "Eve", "@ada when?")
+        since = await _until_typing(matrix, room, since, ["@denizen_ada:test"])
+        pen.write()
+        await matrix.until("At noon.")
+        await _until_typing(matrix, room, since, [])
+        await bay.run()
+    assert matrix.typed[0] == "@denizen_ada:test True"
+    assert matrix.typed[-1] == "@denizen_ada:test False"
+
+
+async def _until_typing(matrix: Matrix, room: str, since: str, who: list[str]) -> str:
+    """Returns when the homeserver tells Eve that these type; how far she has heard by then."""
+    while True:
+        told = await asyncio.to_thread(matrix.synapse.call, "Eve", "GET", "/sync", since=since, timeout="1000")
+        since = told["next_batch"]
+        heard = told.get("rooms", {}).get("join", {}).get(room, {}).get("ephemeral", {}).get("events", [])
+        if who in [each["content"]["user_ids"] for each in heard if each["type"] == "m.typing"]:
+            return since
 
 
 async def test_what_a_program_writes_is_a_programs(bay: World, matrix: Matrix) -> None:

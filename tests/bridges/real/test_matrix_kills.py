@@ -9,7 +9,7 @@ import pytest
 from denizen import Runtime
 from denizen.access.vault import new_key
 from denizen.checker import check_database
-from tests.bridges.real.carrying import SAID, MatrixCarrying, carry
+from tests.bridges.real.carrying import SAID, RoomCarrying, carry
 from tests.bridges.real.synapse import AS_TOKEN, HS_TOKEN, SERVER, Synapse
 from tests.crash.killing import KILLED, ended, processes
 
@@ -41,11 +41,11 @@ async def test_both_sides_killed_at(point: str, ready_sqlite_url: str, tmp_path:
     for at, text in enumerate(WRITTEN):
         synapse.send("Eve", room, "m.room.message", {"msgtype": "m.text", "body": text}, f"{alias}-{at}")
     wanted = 1 + len(SAID) + len(WRITTEN)
-    life = MatrixCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, point)
+    life = RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, point)
     assert _lived(life) == KILLED, f"{point} was never passed"
     synapse.kill()
     synapse.start()
-    assert _lived(MatrixCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None)) == 0
+    assert _lived(RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None)) == 0
     async with Runtime(ready_sqlite_url, secret_key=key) as denizen:
         messages = (await denizen.spaces.messages(pier))[1:]
         assert sorted(each.text for each in messages) == sorted((*SAID, *WRITTEN))
@@ -57,7 +57,7 @@ async def test_both_sides_killed_at(point: str, ready_sqlite_url: str, tmp_path:
     assert there == list(SAID)
 
 
-def _lived(life: MatrixCarrying) -> int:
+def _lived(life: RoomCarrying) -> int:
     process = processes().Process(target=carry, args=(life,), daemon=True)
     process.start()
     return ended(process)

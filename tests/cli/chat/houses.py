@@ -115,12 +115,12 @@ async def open_house(
             await runtime.agents.create(
                 "Ada",
                 model=ada or echoing("Ada"),
-                instructions="You keep the house.",
+                purpose="Keeps the house.",
                 tools=list(tools),
                 # Her words show as she writes them, not a few words late.
                 private_guard={"enabled": False},
             ),
-            await runtime.agents.create("Bo", model=bo or echoing("Bo"), instructions="You mend things."),
+            await runtime.agents.create("Bo", model=bo or echoing("Bo"), purpose="Mends things."),
         ]
         kitchen = await runtime.spaces.create("Kitchen", [noor, *agents], floor="all")
         await runtime.spaces.set_attention(kitchen, agents[1], "mentions")

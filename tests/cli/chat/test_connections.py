@@ -42,9 +42,9 @@ async def test_one_sees_who_and_where_one_is(client: Client, house: House) -> No
         ("Noor and Ada", True, 0, ["noor", "ada"]),
     ]
     assert [member.attention for member in spaces[0].members] == ["all", "all", "mentions"]
-    assert [(each.name, each.status, each.about) for each in agents] == [
-        ("Ada", "sleeping", "You keep the house."),
-        ("Bo", "sleeping", "You mend things."),
+    assert [(each.name, each.status, each.purpose) for each in agents] == [
+        ("Ada", "sleeping", "Keeps the house."),
+        ("Bo", "sleeping", "Mends things."),
     ]
 
 

@@ -25,15 +25,28 @@ async def test_messages_are_reacted_to_and_pinned(house: House, tmp_path: Path) 
         await told("/pins", "Nothing is pinned here.")
         paper.type("Tea is ready.")
         await paper.until("Noor: Tea is ready.")
-        await told("/react 👍 tea IS", 'Reacted with 👍 to "Tea is ready.".')
+        await told("/react 👍 tea IS", 'You reacted with 👍 to "Tea is ready.".')
         await told("/pin tea", 'Pinned "Tea is ready.".')
         [tea] = [each for each in await spaces.messages(house.kitchen) if each.text == "Tea is ready."]
         assert ({**tea.reactions}, tea.pinned_at is not None) == ({"👍": [house.noor.id]}, True)
         await told("/pins", '📌 Noor: "Tea is ready."')
-        await told("/react 👍 tea", 'Removed 👍 from "Tea is ready.".')
+        await told("/react 👍 tea", 'You removed 👍 from "Tea is ready.".')
         await told("/pin tea", 'Unpinned "Tea is ready.".')
+        # What others do comes as they do it, and each once.
+        for removed, line in enumerate(("Ada reacted with 🎉", "Ada removed 🎉")):
+            await spaces.react(tea.id, "🎉", by=house.ada, remove=bool(removed))
+            await paper.until(lambda line=line: any(line in each for each in paper.shown))
     [tea] = [each for each in await spaces.messages(house.kitchen) if each.text == "Tea is ready."]
     assert ({**tea.reactions}, tea.pinned_at) == ({}, None)
+    assert [line for each in paper.shown for line in each.splitlines() if '"Tea is ready."' in line] == [
+        'You reacted with 👍 to "Tea is ready.".',
+        'Pinned "Tea is ready.".',
+        '📌 Noor: "Tea is ready."',
+        'You removed 👍 from "Tea is ready.".',
+        'Unpinned "Tea is ready.".',
+        'Ada reacted with 🎉 to "Tea is ready.".',
+        'Ada removed 🎉 from "Tea is ready.".',
+    ]
 
 
 async def test_reactions_and_pins_are_shown(house: House, client: Client) -> None:

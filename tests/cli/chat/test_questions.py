@@ -104,6 +104,46 @@ def test_answers_that_could_mean_anything_are_not_given(waiting: str, command: s
         read_answer(heard(*map(asked, waiting))[0], command, typed)
 
 
+def of_server(**fields: JsonValue) -> Questions:
+    form: JsonValue = {"type": "object", "properties": fields}
+    question = asked("a", mode="elicitation").model_copy(
+        update={"arguments": {"server": "shop", "message": "What?", "form": form}}
+    )
+    return heard(question)[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "typed", "content"),
+    [
+        ({"name": {"type": "string"}}, "Noor Ali", {"name": "Noor Ali"}),
+        ({"guests": {"type": "integer"}}, "4", {"guests": 4}),
+        (
+            {"guests": {"type": "integer"}, "where": {"type": "string"}, "rain": {"type": "boolean"}},
+            'guests=4 where="in the garden" rain=no',
+            {"guests": 4, "where": "in the garden", "rain": False},
+        ),
+        ({"price": {"type": "number"}}, "price=cheap", {"price": "cheap"}),
+    ],
+)
+def test_the_form_of_a_server_is_filled_in(fields: dict[str, JsonValue], typed: str, content: JsonValue) -> None:
+    """What does not fit is sent as it is: the server says what is wrong with it."""
+    assert read_answer(of_server(**fields), "/answer", typed)[1] == {"action": "accept", "content": content}
+
+
+@pytest.mark.parametrize(
+    ("fields", "typed", "sentence"),
+    [
+        ({}, "hello", "Write /yes, or /no."),
+        ({"a": {}, "b": {}}, "hello", "Write /answer a=… b=…, or /no."),
+        ({"a": {}}, "c=1", "Write /answer a=…, or /no."),
+        ({"a": {}}, 'a="1', "Put a value with spaces into quotation marks."),
+    ],
+)
+def test_values_for_no_field_are_not_sent(fields: dict[str, JsonValue], typed: str, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        read_answer(of_server(**fields), "/answer", typed)
+
+
 def test_an_answer_to_a_number_that_is_settled_goes_to_no_other() -> None:
     """Somebody else was faster: what was meant for the first question does not answer the second."""
     state, _ = heard(asked("a"), asked("b"), asked("a", "answered"))

@@ -19,7 +19,7 @@ from tests.made import made
 def message(text: str, *, name: str = "Ada", day: int = 5) -> Message:
     at = datetime(2026, 1, day, 9, 30, tzinfo=UTC)
     by = Author(id="a", kind="agent", name=name)
-    return made(Message, id=f"m{day}", space_id="s", seq=day, author=by, text=text, created_at=at)
+    return made(Message, id=f"m{day}", space_id="s", seq=day, author=by, text=text, files=[], created_at=at)
 
 
 def shown(*blocks: ConsoleRenderable, columns: int = 40, colour: bool = False) -> str:

@@ -208,7 +208,7 @@ async def test_commands(house: House, tmp_path: Path) -> None:
         await screen.until("what was said before")
         await screen.until("answer what an agent asks")
         screen.type("/agents\r")
-        await screen.until("You mend things.")
+        await screen.until("Mends things.")
         screen.type("/spaces\r")
         await screen.until("▸ Cellar")
         screen.type("/who\r")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from denizen.clock import Instant, instant, moment
 from denizen.consciousness.recall.cues import Period, period_in, period_of
+from denizen.consciousness.recall.time_words import easter, holiday
 
 NEW_YEAR = instant(datetime(2024, 1, 1, 12, tzinfo=UTC))
 """A Monday."""
@@ -113,6 +114,69 @@ def test_a_question_asked_at_the_turn_of_the_year(text: str, first: str, end: st
 def test_times_as_people_write_them(text: str, first: str | None, end: str | None) -> None:
     """In several languages, with numbers, seasons, quarters and holidays."""
     assert days(period_in(text, now=NEW_YEAR)) == (None if first is None else (first, end))
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "end"),
+    [
+        ("in June", "2024-06-01", "2024-07-01"),
+        ("in July", "2023-07-01", "2023-08-01"),
+        ("on June 15", "2024-06-15", "2024-06-16"),
+        ("on June 16", "2023-06-16", "2023-06-17"),
+        ("in Q2", "2024-04-01", "2024-07-01"),
+        ("in Q3", "2023-07-01", "2023-10-01"),
+        ("last quarter", "2024-01-01", "2024-04-01"),
+        ("in summer", "2024-06-01", "2024-09-01"),
+        ("last summer", "2023-06-01", "2023-09-01"),
+        ("last spring", "2024-03-01", "2024-06-01"),
+        ("in the autumn", "2023-09-01", "2023-12-01"),
+        ("in winter", "2023-12-01", "2024-03-01"),
+        ("last weekend", "2024-06-08", "2024-06-10"),
+        ("this weekend", "2024-06-15", "2024-06-17"),
+        ("on Saturday", "2024-06-08", "2024-06-09"),
+        ("on Friday", "2024-06-14", "2024-06-15"),
+        ("last week", "2024-06-03", "2024-06-10"),
+        ("six months ago", "2023-12-01", "2024-01-01"),
+        ("999 years ago", "1025-01-01", "1026-01-01"),
+        ("999 months ago", "1941-03-01", "1941-04-01"),
+        ("12/6/2024", "2024-06-12", "2024-06-13"),
+        ("3/13/24", "2024-03-13", "2024-03-14"),
+        ("over Christmas", "2023-12-24", "2023-12-27"),
+        ("at Easter", "2024-03-29", "2024-04-02"),
+        ("on Valentine's", "2024-02-14", "2024-02-15"),
+        ("at Halloween", "2023-10-31", "2023-11-01"),
+        ("at Thanksgiving", "2023-11-23", "2023-11-27"),
+        ("on new year's eve", "2023-12-31", "2024-01-02"),
+    ],
+)
+def test_a_question_asked_in_the_middle_of_the_year(text: str, first: str, end: str) -> None:
+    """What has begun counts, with today; "last" is what has ended. It is a Saturday."""
+    now = instant(datetime(2024, 6, 15, 12, tzinfo=UTC))
+    assert days(period_in(text, now=now)) == (first, end)
+
+
+@pytest.mark.parametrize(
+    "sunday",
+    [
+        "1704-03-23",
+        "1818-03-22",
+        "1943-04-25",
+        "1954-04-18",
+        "1981-04-19",
+        "2000-04-23",
+        "2023-04-09",
+        "2024-03-31",
+        "2038-04-25",
+    ],
+)
+def test_easter_is_when_the_church_says(sunday: str) -> None:
+    """Among them the earliest and the latest day, and the two exceptions of the rule."""
+    assert easter(int(sunday[:4])).isoformat() == sunday
+
+
+@pytest.mark.parametrize(("year", "day"), [(2018, 22), (2019, 28), (2022, 24), (2023, 23), (2024, 28)])
+def test_thanksgiving_is_the_fourth_thursday_of_november(year: int, day: int) -> None:
+    assert holiday("thanksgiving", year) == (date(year, 11, day), date(year, 11, day) + timedelta(days=4))
 
 
 def test_which_number_is_the_month_depends_on_the_country() -> None:

@@ -10,11 +10,13 @@ import { People } from "./People";
 const Tokens = lazy(() => import("./Tokens"));
 const Models = lazy(() => import("./Models"));
 const Keys = lazy(() => import("./Keys"));
+const McpServers = lazy(() => import("./McpServers"));
 const Budgets = lazy(() => import("./Budgets"));
 const Usage = lazy(() => import("./Usage"));
 const Health = lazy(() => import("./Health"));
 const Settings = lazy(() => import("./Settings"));
 const Profiles = lazy(() => import("./Profiles"));
+const Bridges = lazy(() => import("./Bridges"));
 const Memory = lazy(() => import("./Memory"));
 const Audit = lazy(() => import("./Audit"));
 const Forgetting = lazy(() => import("./Forgetting"));
@@ -24,11 +26,13 @@ const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
   tokens: { label: "Tokens", room: () => <Tokens /> },
   models: { label: "Models", room: () => <Models /> },
   keys: { label: "Keys", room: () => <Keys /> },
+  mcp: { label: "MCP servers", room: () => <McpServers /> },
   budgets: { label: "Budgets", room: () => <Budgets /> },
   usage: { label: "Usage", room: () => <Usage /> },
   health: { label: "Health", room: () => <Health /> },
   settings: { label: "Organization", room: () => <Settings /> },
   profiles: { label: "Profiles", room: () => <Profiles /> },
+  bridges: { label: "Bridges", room: () => <Bridges /> },
   memory: { label: "Memory", room: () => <Memory /> },
   audit: { label: "Audit log", room: () => <Audit /> },
   forgetting: { label: "Forgetting", room: () => <Forgetting /> },

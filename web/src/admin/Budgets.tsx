@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { daysAgo, dollars, short } from "../ui/amounts";
+import { cost, costOf, daysAgo, dollars, short } from "../ui/amounts";
 import { type Agent, get, patch, put, type Schemas } from "../denizen/api";
 import { useAgent, useAgents } from "../denizen/hooks";
 import { Avatar } from "../ui/Avatar";
@@ -115,7 +115,7 @@ function Server({ limits, used }: { limits: Limits | null; used: Schemas["Server
       {used ? (
         <div className={css.meters}>
           {limits.dollars_per_day && (
-            <Gauge label="Dollars today, whole server" value={used.dollars} max={limits.dollars_per_day} text={`${dollars(used.dollars)} of ${dollars(limits.dollars_per_day)}`} />
+            <Gauge label="Dollars today, whole server" value={used.dollars} max={limits.dollars_per_day} text={costOf(used, limits.dollars_per_day)} />
           )}
           {limits.tokens_per_day && <Gauge label="Tokens today, whole server" value={used.tokens} max={limits.tokens_per_day} />}
         </div>
@@ -140,7 +140,7 @@ function One({ agent, used }: { agent: Agent; used: Used | undefined }): ReactNo
           {agent.name} {detail.data?.resting && <Badge tone="warn">paused: budget used up</Badge>}
         </span>
         <span className={css.facts}>
-          <span>{used ? `${dollars(used.dollars)}, ${short(used.input_tokens + used.output_tokens)} tokens today` : "nothing used today"}</span>
+          <span>{used ? `${cost(used)}, ${short(used.input_tokens + used.output_tokens)} tokens today` : "nothing used today"}</span>
           <span className={classes(limits === undefined && css.unknown)}>{inWordsOf(limits ?? limitsOf(undefined))}</span>
         </span>
       </span>
@@ -205,9 +205,9 @@ function Meters({ limits, used }: { limits: Limits; used: Used }): ReactNode {
   return (
     <div className={css.meters}>
       {limits.dollars_per_day ? (
-        <Gauge label="Dollars today" value={used.dollars} max={limits.dollars_per_day} text={`${dollars(used.dollars)} of ${dollars(limits.dollars_per_day)}`} />
+        <Gauge label="Dollars today" value={used.dollars} max={limits.dollars_per_day} text={costOf(used, limits.dollars_per_day)} />
       ) : (
-        <p className={css.faint}>{dollars(used.dollars)} today, no daily limit.</p>
+        <p className={css.faint}>{cost(used)} today, no daily limit.</p>
       )}
       {limits.tokens_per_day ? (
         <Gauge label="Tokens today" value={tokens} max={limits.tokens_per_day} />

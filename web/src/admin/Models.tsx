@@ -49,12 +49,12 @@ function Default({ list }: { list: List }): ReactNode {
     act.run(async () => {
       const now = await remove("/api/models/default", {});
       await client.invalidateQueries({ queryKey: ["models"] });
-      say(`Agents that name no model now think with ${now.default}.`);
+      say(`The default model is now ${now.default}.`);
     });
   return (
     <Section
       title="Default model"
-      about="Agents that name no model of their own think with it."
+      about="Used by agents without a model of their own."
       action={
         list.may_choose &&
         list.default_source === "chosen" && (
@@ -95,7 +95,7 @@ function Connect({ list }: { list: List }): ReactNode {
     const now = await put("/api/models/default", { body: wanted });
     await client.invalidateQueries({ queryKey: ["models"] });
     await client.invalidateQueries({ queryKey: ["keys"] });
-    say(`Agents that name no model now think with ${now.default}.`);
+    say(`The default model is now ${now.default}.`);
   };
   return (
     <Loaded query={setup} lines={8}>
@@ -261,7 +261,7 @@ function ConnectForm({ providers, fixed, onChoose }: { providers: Provider[]; fi
         list={listId}
         spellCheck={false}
         autoComplete="off"
-        placeholder={shortName(provider.suggestions[0] ?? "") || "As its server calls it"}
+        placeholder={shortName(provider.suggestions[0] ?? "") || "Its name on that server"}
         value={model}
         onChange={(event) => setModel(event.target.value)}
         error={faultOf(error, "name")}
@@ -325,7 +325,7 @@ function Outcome({ result, busy }: { result: Result | null; busy: boolean }): Re
             </strong>
           </p>
           <p>
-            {result.called_tool ? "It called the tool it was offered, as agents need it." : "It did not call the tool it was offered: its agents can talk, and not act."}
+            {result.called_tool ? "It called the tool that it was offered, as agents need to." : "It did not call the tool that it was offered. Agents with this model can talk, but not act."}
             {result.text && ` It wrote: “${result.text.slice(0, 200)}”`}
           </p>
           <p className={css.faint}>

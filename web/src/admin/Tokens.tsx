@@ -48,7 +48,7 @@ export default function Tokens(): ReactNode {
       }
     >
       <div className={css.bar}>
-        <Select label="Of" value={of} onChange={(event) => setSearch(event.target.value === me.id ? {} : { of: event.target.value })}>
+        <Select label="Person" value={of} onChange={(event) => setSearch(event.target.value === me.id ? {} : { of: event.target.value })}>
           {!whose.some((each) => each.id === of) && <option value={of}>{who?.name ?? me.name}</option>}
           {whose.map((each) => (
             <option key={each.id} value={each.id}>

@@ -76,7 +76,7 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: stri
           <span className={css.handle}>@{agent.handle}</span>
           {agent.status !== "sleeping" && <Badge tone={TONES[agent.status]}>{STATUS_WORDS[agent.status]}</Badge>}
         </span>
-        <span className={css.about}>{agent.purpose || agent.about || "No instructions yet."}</span>
+        {agent.purpose && <span className={css.about}>{agent.purpose}</span>}
         <span className={css.facts}>
           <span>{agent.model === "default" ? "default model" : agent.model}</span>
           {agent.last_cycle_at ? (

@@ -26,6 +26,7 @@ export const NAMES = [
   "space.changed",
   "space.statuses",
   "space.read",
+  "typing",
   "panel.round",
   "panel.reply",
   "panel.delta",

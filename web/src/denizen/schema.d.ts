@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List your linked accounts elsewhere */
+        /** List your linked accounts at other services */
         get: operations["list_addresses"];
         put?: never;
         post?: never;
@@ -915,7 +915,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the bridges to services elsewhere */
+        /** List the bridges to other services */
         get: operations["list_bridges"];
         put?: never;
         /**
@@ -961,10 +961,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List the accounts that have written through a bridge */
+        get: operations["list_bridge_addresses"];
         put?: never;
         /**
-         * Link your account elsewhere
+         * Link your account at another service
          * @description With the code that was sent there. What it writes from then on is yours, if the service vouches for it.
          */
         post: operations["link_address"];
@@ -985,7 +986,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Unlink an account elsewhere
+         * Unlink an account at another service
          * @description For the person it is linked to, and for admins.
          */
         delete: operations["unlink_address"];
@@ -1004,7 +1005,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Connect a room elsewhere with a space
+         * Connect a room of another service with a space
          * @description You must be in the space; a private one you must manage. The bridge becomes a member, and a notice says so.
          */
         post: operations["connect_room"];
@@ -1024,10 +1025,50 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a code to your account elsewhere
+         * Send a code to your account at another service
          * @description The account must have written through the bridge. The code is valid for 15 minutes.
          */
         post: operations["send_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a bridge
+         * @description Nothing is carried until it is resumed. What is said is kept, and its spaces are told.
+         */
+        post: operations["pause_bridge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/bridges/{bridge_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a bridge
+         * @description Waiting messages are sent, and those that were written meanwhile in the other service are read.
+         */
+        post: operations["resume_bridge"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1044,7 +1085,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Connect a bridge anew
+         * Reconnect a bridge
          * @description Everything that waits or could not be delivered is sent again.
          */
         post: operations["retry_bridge"];
@@ -1478,6 +1519,66 @@ export interface paths {
          * @description The first person who opens it within ten minutes is signed in. Do not share it.
          */
         post: operations["create_login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List MCP servers to sign in to
+         * @description The servers of agents whose definition has `sign_in`.
+         */
+        get: operations["list_mcp_servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete the sign-in to an MCP server
+         * @description Stores the tokens, encrypted. The agents that use the server have its tools when they wake next.
+         */
+        post: operations["finish_mcp_sign_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to sign in to an MCP server
+         * @description Open `url` in a browser. It leads back to `/admin/mcp`; what stands in that address completes the sign-in.
+         */
+        post: operations["begin_mcp_sign_in"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3478,6 +3579,15 @@ export interface components {
         /**
          * AddressList
          * @description Your linked accounts.
+         * @example {
+         *       "addresses": [
+         *         {
+         *           "account": "@noor:example.org",
+         *           "bridge_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "linked_at": "2026-01-05T09:00:00Z"
+         *         }
+         *       ]
+         *     }
          */
         AddressList: {
             /** Addresses */
@@ -3485,7 +3595,7 @@ export interface components {
         };
         /**
          * AddressOut
-         * @description An account elsewhere that is linked to you.
+         * @description An account at another service that is linked to you.
          * @example {
          *       "account": "@noor:example.org",
          *       "bridge_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -3656,6 +3766,26 @@ export interface components {
         /**
          * AdvisorList
          * @description The advisors of a panel, in order.
+         * @example {
+         *       "advisors": [
+         *         {
+         *           "active": false,
+         *           "assertions": [],
+         *           "colour": "#2f6f9f",
+         *           "description": "You look for the encounter.",
+         *           "group": "Philosophers",
+         *           "handle": "martin-buber",
+         *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *           "max_tokens": null,
+         *           "model": "anthropic:claude-sonnet-5-5",
+         *           "name": "Martin Buber",
+         *           "phases": null,
+         *           "position": 1,
+         *           "reasoning": false,
+         *           "reflection": null
+         *         }
+         *       ]
+         *     }
          */
         AdvisorList: {
             /** Advisors */
@@ -3681,7 +3811,7 @@ export interface components {
          * AdvisorOut
          * @description An advisor of a panel.
          * @example {
-         *       "active": true,
+         *       "active": false,
          *       "assertions": [],
          *       "colour": "#2f6f9f",
          *       "description": "You look for the encounter.",
@@ -3689,7 +3819,7 @@ export interface components {
          *       "handle": "martin-buber",
          *       "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
          *       "max_tokens": null,
-         *       "model": null,
+         *       "model": "anthropic:claude-sonnet-5-5",
          *       "name": "Martin Buber",
          *       "phases": null,
          *       "position": 1,
@@ -3730,6 +3860,12 @@ export interface components {
         /**
          * AgentAlert
          * @description Something that the agent's owner should know.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "kind": "agent",
+         *       "text": "Good morning, @ada.",
+         *       "type": "agent.alert"
+         *     }
          */
         AgentAlert: {
             /** Agent */
@@ -3748,6 +3884,13 @@ export interface components {
         /**
          * AgentBudget
          * @description The agent has used most of a limit.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "scope": "user",
+         *       "text": "Good morning, @ada.",
+         *       "type": "agent.budget",
+         *       "used": 0.25
+         *     }
          */
         AgentBudget: {
             /** Agent */
@@ -3769,12 +3912,10 @@ export interface components {
          * AgentDetail
          * @description An agent; for admins, with its definition.
          * @example {
-         *       "about": "You look after this house.",
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "cycles": 12,
          *       "definition": {
-         *         "instructions": "You look after this house.\nBe brief.",
-         *         "model": "demo"
+         *         "instructions": "You look after this house.\nBe brief."
          *       },
          *       "handle": "ada",
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
@@ -3783,15 +3924,11 @@ export interface components {
          *       "purpose": "Keeps the house in order.",
          *       "resting": null,
          *       "status": "sleeping",
+         *       "trouble": null,
          *       "version": 3
          *     }
          */
         AgentDetail: {
-            /**
-             * About
-             * @description The beginning of its instructions.
-             */
-            about: string;
             /**
              * Created At
              * Format: date-time
@@ -3844,20 +3981,13 @@ export interface components {
          * @example {
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "can_think": false,
-         *       "dead": 0,
+         *       "dead": 3,
          *       "handle": "ada",
          *       "name": "Ada",
-         *       "needs_a_person": true,
-         *       "trouble": {
-         *         "actions": [
-         *           "try_again"
-         *         ],
-         *         "cause": "key",
-         *         "retry_at": null,
-         *         "text": "OpenAI rejected the API key of Ada."
-         *       },
-         *       "waiting": 1,
-         *       "waiting_since": "2026-01-05T09:00:00Z"
+         *       "needs_a_person": false,
+         *       "trouble": null,
+         *       "waiting": 3,
+         *       "waiting_since": null
          *     }
          */
         AgentHealth: {
@@ -3899,7 +4029,7 @@ export interface components {
          *       "default": "anthropic:claude-sonnet-5-5",
          *       "default_reason": "ANTHROPIC_API_KEY is set, so agents think with anthropic:claude-sonnet-5-5.",
          *       "default_source": "found",
-         *       "may_choose": true,
+         *       "may_choose": false,
          *       "missing_keys": [
          *         {
          *           "key": "OPENAI_API_KEY",
@@ -3908,14 +4038,11 @@ export interface components {
          *       ],
          *       "models": [
          *         {
-         *           "name": "anthropic:claude-sonnet-5-5",
-         *           "paid_by": "server"
-         *         },
-         *         {
-         *           "name": "demo",
+         *           "name": "Ada",
          *           "paid_by": "nobody"
          *         }
-         *       ]
+         *       ],
+         *       "setup": null
          *     }
          */
         AgentModels: {
@@ -3954,21 +4081,16 @@ export interface components {
          * AgentOut
          * @description An agent of your organization.
          * @example {
-         *       "about": "You look after this house.",
          *       "handle": "ada",
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "model": "demo",
          *       "name": "Ada",
          *       "purpose": "Keeps the house in order.",
-         *       "status": "sleeping"
+         *       "status": "sleeping",
+         *       "trouble": null
          *     }
          */
         AgentOut: {
-            /**
-             * About
-             * @description The beginning of its instructions.
-             */
-            about: string;
             /** Handle */
             handle: string;
             /** Id */
@@ -3994,6 +4116,21 @@ export interface components {
         /**
          * AgentPage
          * @description Agents of your organization that were not deleted, by handle.
+         * @example {
+         *       "agents": [
+         *         {
+         *           "handle": "ada",
+         *           "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "last_cycle_at": null,
+         *           "model": "demo",
+         *           "name": "Ada",
+         *           "purpose": "Keeps the house in order.",
+         *           "status": "sleeping",
+         *           "trouble": null
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         AgentPage: {
             /** Agents */
@@ -4007,6 +4144,26 @@ export interface components {
         /**
          * AgentStance
          * @description The agent's present profile, state of mind and signals in a conversation.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "stance": {
+         *         "imprints": {},
+         *         "profile": {
+         *           "id": "concise",
+         *           "reason": "default (first turn)"
+         *         },
+         *         "settings": {},
+         *         "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *         "state": {
+         *           "mood": "empathetic",
+         *           "task_complexity": "simple",
+         *           "user_skill": "novice"
+         *         },
+         *         "turns": 3,
+         *         "updated_at": null
+         *       },
+         *       "type": "agent.stance"
+         *     }
          */
         AgentStance: {
             /** Agent */
@@ -4022,6 +4179,13 @@ export interface components {
         /**
          * AgentStatus
          * @description How an agent is, and with which tool it is busy.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "doing": null,
+         *       "epoch": null,
+         *       "status": "sleeping",
+         *       "type": "agent.status"
+         *     }
          */
         AgentStatus: {
             /** Agent */
@@ -4074,7 +4238,7 @@ export interface components {
          *         "settings"
          *       ],
          *       "cause": "key",
-         *       "retry_at": "2026-01-05T09:10:00Z",
+         *       "retry_at": null,
          *       "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
          *     }
          */
@@ -4127,23 +4291,15 @@ export interface components {
          *         "-Yes.",
          *         "+It did."
          *       ],
-         *       "dollars": 0.01,
+         *       "dollars": null,
          *       "model": "openai:gpt-6.1-terra",
-         *       "response": {
-         *         "kind": "response",
-         *         "parts": [
-         *           {
-         *             "content": "Done.",
-         *             "part_kind": "text"
-         *           }
-         *         ]
-         *       },
-         *       "step": 0,
+         *       "response": null,
+         *       "step": 3,
          *       "usage": {
-         *         "cache_read_tokens": 0,
-         *         "cache_write_tokens": 0,
-         *         "input_tokens": 4200,
-         *         "output_tokens": 60
+         *         "cache_read_tokens": 3,
+         *         "cache_write_tokens": 3,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120
          *       }
          *     }
          */
@@ -4181,6 +4337,28 @@ export interface components {
         /**
          * AnswersAgain
          * @description The answers, by step. No tool ran, and they are not stored.
+         * @example {
+         *       "answers": [
+         *         {
+         *           "difference": [
+         *             "--- anthropic:claude-sonnet-5-5",
+         *             "+++ openai:gpt-6.1-terra",
+         *             "-Yes.",
+         *             "+It did."
+         *           ],
+         *           "dollars": null,
+         *           "model": "openai:gpt-6.1-terra",
+         *           "response": null,
+         *           "step": 3,
+         *           "usage": {
+         *             "cache_read_tokens": 3,
+         *             "cache_write_tokens": 3,
+         *             "input_tokens": 8400,
+         *             "output_tokens": 120
+         *           }
+         *         }
+         *       ]
+         *     }
          */
         AnswersAgain: {
             /** Answers */
@@ -4190,7 +4368,20 @@ export interface components {
          * Applied
          * @description The results, in the order of the documents.
          * @example {
-         *       "changes": [],
+         *       "changes": [
+         *         {
+         *           "action": "created",
+         *           "fields": [
+         *             {
+         *               "new": null,
+         *               "old": null,
+         *               "path": "name"
+         *             }
+         *           ],
+         *           "kind": "person",
+         *           "name": "sam"
+         *         }
+         *       ],
          *       "dry_run": false,
          *       "warnings": []
          *     }
@@ -4238,6 +4429,23 @@ export interface components {
         /**
          * ApprovalList
          * @description Approvals of calls, oldest first.
+         * @example {
+         *       "approvals": [
+         *         {
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "arguments": {
+         *             "to": "sam@example.com"
+         *           },
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "expires_at": "2026-01-05T09:00:00Z",
+         *           "given_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "tool": "send_email",
+         *           "uses_left": 3
+         *         }
+         *       ]
+         *     }
          */
         ApprovalList: {
             /** Approvals */
@@ -4249,16 +4457,15 @@ export interface components {
          * @example {
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "arguments": {
-         *         "body": "Hello",
-         *         "to": "bo@example.com"
+         *         "to": "sam@example.com"
          *       },
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "expires_at": "2026-01-06T09:00:00Z",
+         *       "expires_at": "2026-01-05T09:00:00Z",
          *       "given_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "tool": "send_email",
-         *       "uses_left": 2
+         *       "uses_left": 3
          *     }
          */
         ApprovalOut: {
@@ -4310,7 +4517,14 @@ export interface components {
              */
             text: string;
         };
-        /** AssistantMessage */
+        /**
+         * AssistantMessage
+         * @example {
+         *       "content": "It did.",
+         *       "role": "assistant",
+         *       "tool_calls": null
+         *     }
+         */
         AssistantMessage: {
             /** Content */
             content: string | null;
@@ -4327,6 +4541,7 @@ export interface components {
          * AttachmentOut
          * @description A file of a message. Its bytes are at `/api/files/{id}/content`.
          * @example {
+         *       "alt": null,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "media_type": "image/jpeg",
          *       "name": "photo.jpg",
@@ -4357,25 +4572,12 @@ export interface components {
          * @example {
          *       "action": "change_entity",
          *       "at": "2026-01-05T09:00:00Z",
-         *       "by": {
-         *         "handle": "noor",
-         *         "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-         *         "name": "Noor"
-         *       },
-         *       "detail": {
-         *         "role": [
-         *           "member",
-         *           "admin"
-         *         ]
-         *       },
+         *       "by": null,
+         *       "detail": {},
          *       "kind": "people",
          *       "number": 12,
-         *       "reason": null,
-         *       "subject": {
-         *         "handle": "noor",
-         *         "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-         *         "name": "Noor"
-         *       },
+         *       "reason": "done",
+         *       "subject": null,
          *       "subject_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "token_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "what": "changed the name or role of"
@@ -4433,25 +4635,12 @@ export interface components {
          *         {
          *           "action": "change_entity",
          *           "at": "2026-01-05T09:00:00Z",
-         *           "by": {
-         *             "handle": "noor",
-         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-         *             "name": "Noor"
-         *           },
-         *           "detail": {
-         *             "role": [
-         *               "member",
-         *               "admin"
-         *             ]
-         *           },
+         *           "by": null,
+         *           "detail": {},
          *           "kind": "people",
          *           "number": 12,
-         *           "reason": null,
-         *           "subject": {
-         *             "handle": "noor",
-         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-         *             "name": "Noor"
-         *           },
+         *           "reason": "done",
+         *           "subject": null,
          *           "subject_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *           "token_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "what": "changed the name or role of"
@@ -4461,7 +4650,7 @@ export interface components {
          *         "people",
          *         "tokens"
          *       ],
-         *       "next": 12
+         *       "next": null
          *     }
          */
         AuditPage: {
@@ -4481,6 +4670,11 @@ export interface components {
         /**
          * Author
          * @description The author, with the present name.
+         * @example {
+         *       "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "kind": "human",
+         *       "name": "Noor"
+         *     }
          */
         Author: {
             /** Id */
@@ -4491,13 +4685,62 @@ export interface components {
             name: string;
         };
         /**
+         * BridgeAddressList
+         * @description The accounts that have written through a bridge: linked ones first; at most 500.
+         * @example {
+         *       "addresses": [
+         *         {
+         *           "account": "@noor:example.org",
+         *           "linked_at": null,
+         *           "name": "Noor",
+         *           "person": "Noor",
+         *           "person_id": null
+         *         }
+         *       ]
+         *     }
+         */
+        BridgeAddressList: {
+            /** Addresses */
+            addresses: components["schemas"]["BridgeAddressOut"][];
+        };
+        /**
+         * BridgeAddressOut
+         * @description An account at another service that has written through a bridge.
+         * @example {
+         *       "account": "@noor:example.org",
+         *       "linked_at": null,
+         *       "name": "Noor",
+         *       "person": "Noor",
+         *       "person_id": null
+         *     }
+         */
+        BridgeAddressOut: {
+            /** Account */
+            account: string;
+            /** Linked At */
+            linked_at: string | null;
+            /**
+             * Name
+             * @description The name of the guest that it became.
+             */
+            name: string;
+            /** Person */
+            person: string | null;
+            /**
+             * Person Id
+             * @description The person that it is linked to.
+             */
+            person_id: string | null;
+        };
+        /**
          * BridgeCreated
          * @description A new bridge with the secret that was made for it, which is shown only once.
          * @example {
          *       "bridge": {
          *         "channels": [
          *           {
-         *             "connected": true,
+         *             "connected": false,
+         *             "conversations": 3,
          *             "created_at": "2026-01-05T09:00:00Z",
          *             "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *             "room": "ticket-7",
@@ -4505,22 +4748,21 @@ export interface components {
          *             "space_name": "Kitchen"
          *           }
          *         ],
-         *         "connected_at": "2026-01-05T09:00:00Z",
+         *         "connected_at": null,
          *         "created_at": "2026-01-05T09:00:00Z",
-         *         "failed": 0,
+         *         "failed": 3,
          *         "handle": "helpdesk",
          *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *         "kind": "webhook",
          *         "name": "Helpdesk",
          *         "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *         "paused_at": null,
          *         "problem": null,
          *         "problem_at": null,
          *         "retry_at": null,
-         *         "settings": {
-         *           "url": "https://example.org/denizen"
-         *         },
+         *         "settings": {},
          *         "state": "connected",
-         *         "waiting": 0,
+         *         "waiting": 3,
          *         "waiting_since": null
          *       },
          *       "secret": "shown-this-once"
@@ -4535,12 +4777,83 @@ export interface components {
             secret: string | null;
         };
         /**
+         * BridgeKindOut
+         * @description A kind of bridge that this server has.
+         * @example {
+         *       "name": "Ada",
+         *       "settings": [
+         *         {
+         *           "about": "The address that gets what is said.",
+         *           "name": "url",
+         *           "required": true,
+         *           "secret": false,
+         *           "type": "text"
+         *         }
+         *       ]
+         *     }
+         */
+        BridgeKindOut: {
+            /** Name */
+            name: string;
+            /** Settings */
+            settings: components["schemas"]["BridgeSettingOut"][];
+        };
+        /**
          * BridgeList
-         * @description The bridges of the organization.
+         * @description The bridges of the organization, and the kinds that there are.
+         * @example {
+         *       "bridges": [
+         *         {
+         *           "channels": [
+         *             {
+         *               "connected": false,
+         *               "conversations": 3,
+         *               "created_at": "2026-01-05T09:00:00Z",
+         *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "room": "ticket-7",
+         *               "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *               "space_name": "Kitchen"
+         *             }
+         *           ],
+         *           "connected_at": null,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "failed": 3,
+         *           "handle": "helpdesk",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "kind": "webhook",
+         *           "name": "Helpdesk",
+         *           "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "paused_at": null,
+         *           "problem": null,
+         *           "problem_at": null,
+         *           "retry_at": null,
+         *           "settings": {},
+         *           "state": "connected",
+         *           "waiting": 3,
+         *           "waiting_since": null
+         *         }
+         *       ],
+         *       "kinds": [
+         *         {
+         *           "name": "Ada",
+         *           "settings": [
+         *             {
+         *               "about": "The address that gets what is said.",
+         *               "name": "url",
+         *               "required": true,
+         *               "secret": false,
+         *               "type": "text"
+         *             }
+         *           ]
+         *         }
+         *       ]
+         *     }
          */
         BridgeList: {
             /** Bridges */
             bridges: components["schemas"]["BridgeOut"][];
+            /** Kinds */
+            kinds: components["schemas"]["BridgeKindOut"][];
         };
         /**
          * BridgeOut
@@ -4548,7 +4861,8 @@ export interface components {
          * @example {
          *       "channels": [
          *         {
-         *           "connected": true,
+         *           "connected": false,
+         *           "conversations": 3,
          *           "created_at": "2026-01-05T09:00:00Z",
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "room": "ticket-7",
@@ -4556,22 +4870,21 @@ export interface components {
          *           "space_name": "Kitchen"
          *         }
          *       ],
-         *       "connected_at": "2026-01-05T09:00:00Z",
+         *       "connected_at": null,
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "failed": 0,
+         *       "failed": 3,
          *       "handle": "helpdesk",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "kind": "webhook",
          *       "name": "Helpdesk",
          *       "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "paused_at": null,
          *       "problem": null,
          *       "problem_at": null,
          *       "retry_at": null,
-         *       "settings": {
-         *         "url": "https://example.org/denizen"
-         *       },
+         *       "settings": {},
          *       "state": "connected",
-         *       "waiting": 0,
+         *       "waiting": 3,
          *       "waiting_since": null
          *     }
          */
@@ -4607,6 +4920,11 @@ export interface components {
              */
             path: string | null;
             /**
+             * Paused At
+             * @description Since when it is paused.
+             */
+            paused_at: string | null;
+            /**
              * Problem
              * @description The last problem, and what to do.
              */
@@ -4627,10 +4945,10 @@ export interface components {
             };
             /**
              * State
-             * @description `connected`; `failing`: it tries again by itself; `parked`: somebody has to change something; `stopped`: no server carries its messages.
+             * @description `connected`; `failing`: it tries again by itself; `parked`: somebody has to change something; `paused`: an admin has it carry nothing; `stopped`: no server carries its messages.
              * @enum {string}
              */
-            state: "connected" | "failing" | "parked" | "stopped";
+            state: "connected" | "failing" | "parked" | "paused" | "stopped";
             /**
              * Waiting
              * @description How many messages and changes wait to be sent.
@@ -4643,28 +4961,52 @@ export interface components {
             waiting_since: string | null;
         };
         /**
+         * BridgeSettingOut
+         * @description A setting of a kind of bridge.
+         * @example {
+         *       "about": "The address that gets what is said.",
+         *       "name": "url",
+         *       "required": true,
+         *       "secret": false,
+         *       "type": "text"
+         *     }
+         */
+        BridgeSettingOut: {
+            /** About */
+            about: string;
+            /** Name */
+            name: string;
+            /** Required */
+            required: boolean;
+            /**
+             * Secret
+             * @description Whether it may only name a secret, as `${NAME}`.
+             */
+            secret: boolean;
+            /**
+             * Type
+             * @description `list`: several texts.
+             * @enum {string}
+             */
+            type: "text" | "number" | "flag" | "list";
+        };
+        /**
          * BudgetOut
          * @description The budget, and what was used today.
          * @example {
          *       "limits": {
          *         "dollars_per_day": 5
          *       },
-         *       "server": {
-         *         "dollars_per_day": 10,
-         *         "tokens_per_day": 10000000
-         *       },
-         *       "server_today": {
-         *         "dollars": 1.25,
-         *         "tokens": 420000
-         *       },
+         *       "server": null,
+         *       "server_today": null,
          *       "today": {
-         *         "cache_read_tokens": 150000,
-         *         "cache_write_tokens": 12000,
-         *         "cached_share": 0.8242,
-         *         "calls": 41,
-         *         "dollars": 0.31,
-         *         "input_tokens": 182000,
-         *         "output_tokens": 6400,
+         *         "cache_read_tokens": 3,
+         *         "cache_write_tokens": 3,
+         *         "cached_share": null,
+         *         "calls": 3,
+         *         "dollars": 0.25,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120,
          *         "unpriced_calls": 0
          *       }
          *     }
@@ -4708,6 +5050,14 @@ export interface components {
         /**
          * CallDelta
          * @description More of its arguments, which are JSON.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "epoch": 3,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "offset": 3,
+         *       "text": "Good morning, @ada.",
+         *       "type": "call.delta"
+         *     }
          */
         CallDelta: {
             /** Agent */
@@ -4730,6 +5080,30 @@ export interface components {
         /**
          * CallList
          * @description Tool calls of agents.
+         * @example {
+         *       "calls": [
+         *         {
+         *           "after_seq": 3,
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "approval": false,
+         *           "arguments": {
+         *             "action": "Order flour"
+         *           },
+         *           "code": null,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "expires_at": null,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "mode": "visible",
+         *           "result": null,
+         *           "settled_at": null,
+         *           "settled_by": null,
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "state": "waiting",
+         *           "tool": "confirm_action",
+         *           "why": null
+         *         }
+         *       ]
+         *     }
          */
         CallList: {
             /** Calls */
@@ -4739,17 +5113,17 @@ export interface components {
          * CallOut
          * @description A tool call of an agent that people see or answer.
          * @example {
-         *       "after_seq": 7,
+         *       "after_seq": 3,
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "approval": false,
          *       "arguments": {
-         *         "question": "Deploy v2.1?"
+         *         "action": "Order flour"
          *       },
          *       "code": null,
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "expires_at": "2026-01-06T09:00:00Z",
+         *       "expires_at": null,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "mode": "pause",
+         *       "mode": "visible",
          *       "result": null,
          *       "settled_at": null,
          *       "settled_by": null,
@@ -4789,10 +5163,10 @@ export interface components {
             id: string;
             /**
              * Mode
-             * @description `pause`, `async`: you may answer it. Others are only shown.
+             * @description `pause`, `async`: a question of the agent, which you may answer. `elicitation`: a question of an MCP server with a `message` and a `form` (JSON Schema) or a `url`; the answer is `{"action": "accept", "content": {…}}`, or `decline` or `cancel`. Others are only shown.
              * @enum {string}
              */
-            mode: "visible" | "pause" | "async" | "service" | "background" | "late";
+            mode: "visible" | "pause" | "async" | "elicitation" | "service" | "background" | "late";
             /** Result */
             result: string | null;
             /** Settled At */
@@ -4817,6 +5191,14 @@ export interface components {
         /**
          * CallStarted
          * @description An agent begins to write the arguments of a call that people see.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "epoch": 3,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "space": "Kitchen",
+         *       "tool": "send_message",
+         *       "type": "call.started"
+         *     }
          */
         CallStarted: {
             /** Agent */
@@ -4849,6 +5231,12 @@ export interface components {
         /**
          * CampOut
          * @description The advisors with one position.
+         * @example {
+         *       "advisors": [],
+         *       "confidence": 0.25,
+         *       "position": "For it.",
+         *       "weight": 0.25
+         *     }
          */
         CampOut: {
             /** Advisors */
@@ -4897,7 +5285,7 @@ export interface components {
          *       "action": "created",
          *       "fields": [
          *         {
-         *           "new": "Sam",
+         *           "new": null,
          *           "old": null,
          *           "path": "name"
          *         }
@@ -4918,7 +5306,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "agent" | "space" | "person";
+            kind: "agent" | "space" | "person" | "bridge";
             /**
              * Name
              * @description A handle, or the name of a space.
@@ -4963,9 +5351,10 @@ export interface components {
         };
         /**
          * ChannelOut
-         * @description A room elsewhere, and the space that it is connected with.
+         * @description A room of another service, and the space that it is connected with.
          * @example {
-         *       "connected": true,
+         *       "connected": false,
+         *       "conversations": 3,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "room": "ticket-7",
@@ -4980,6 +5369,11 @@ export interface components {
              */
             connected: boolean;
             /**
+             * Conversations
+             * @description How many conversations in it became spaces of their own, where it holds many.
+             */
+            conversations: number;
+            /**
              * Created At
              * Format: date-time
              */
@@ -4988,7 +5382,7 @@ export interface components {
             id: string;
             /**
              * Room
-             * @description Its id elsewhere; null as above.
+             * @description Its id in that service; null as above.
              */
             room: string | null;
             /** Space Id */
@@ -5003,11 +5397,11 @@ export interface components {
          * ChatAnswer
          * @description The outcome of a message, and the answer of the agent.
          * @example {
-         *       "cause": null,
+         *       "cause": "key",
          *       "cycle": 12,
          *       "final_response": {
-         *         "markdown": "**It did.**",
-         *         "text": "It did."
+         *         "markdown": "**Noor:** Good morning.",
+         *         "text": "Good morning, @ada."
          *       },
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "messages": [],
@@ -5016,9 +5410,9 @@ export interface components {
          *       "outcome": "acted",
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "usage": {
-         *         "cost_micros": 610,
-         *         "input_tokens": 1480,
-         *         "output_tokens": 31
+         *         "cost_micros": null,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120
          *       },
          *       "waiting_for": []
          *     }
@@ -5142,6 +5536,11 @@ export interface components {
         /**
          * ChatUsage
          * @description The usage of the cycle that handled the message.
+         * @example {
+         *       "cost_micros": null,
+         *       "input_tokens": 8400,
+         *       "output_tokens": 120
+         *     }
          */
         ChatUsage: {
             /**
@@ -5246,29 +5645,26 @@ export interface components {
          *         {
          *           "finish_reason": "stop",
          *           "index": 0,
+         *           "logprobs": null,
          *           "message": {
          *             "content": "It did.",
-         *             "role": "assistant"
+         *             "role": "assistant",
+         *             "tool_calls": null
          *           }
          *         }
          *       ],
          *       "created": 1767603600,
-         *       "denizen": {
-         *         "cycle": 12,
-         *         "message_id": "…",
-         *         "outcome": "acted",
-         *         "space_id": "…"
-         *       },
+         *       "denizen": null,
          *       "id": "chatcmpl-019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "model": "ada",
          *       "object": "chat.completion",
          *       "usage": {
-         *         "completion_tokens": 31,
-         *         "prompt_tokens": 1480,
+         *         "completion_tokens": 3,
+         *         "prompt_tokens": 3,
          *         "prompt_tokens_details": {
-         *           "cached_tokens": 0
+         *           "cached_tokens": 3
          *         },
-         *         "total_tokens": 1511
+         *         "total_tokens": 3
          *       }
          *     }
          */
@@ -5354,6 +5750,8 @@ export interface components {
              * @description The id of a space that you and the agent are in, or `space:` and that id; any other text: a private space of you two for that text alone. With a token that speaks for others: the id of a person.
              */
             user?: string | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * Condition
@@ -5391,7 +5789,7 @@ export interface components {
         };
         /**
          * ConnectRoom
-         * @description A room elsewhere to be connected with a space.
+         * @description A room of another service to be connected with a space.
          * @example {
          *       "room": "ticket-7",
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
@@ -5400,7 +5798,7 @@ export interface components {
         ConnectRoom: {
             /**
              * Room
-             * @description Its id elsewhere.
+             * @description Its id in that service.
              */
             room: string;
             /** Space Id */
@@ -5423,16 +5821,23 @@ export interface components {
          * ContextOut
          * @description The context of a reply, message by message.
          * @example {
-         *       "characters": 21,
-         *       "exact": true,
+         *       "characters": 3,
+         *       "exact": false,
          *       "lines": [
          *         {
          *           "role": "system",
-         *           "text": "You are Martin Buber."
+         *           "text": "Good morning, @ada."
          *         }
          *       ],
          *       "model": "demo",
-         *       "omitted": []
+         *       "omitted": [
+         *         {
+         *           "advisors": [],
+         *           "count": 3,
+         *           "reason": "too_long",
+         *           "text": "2 earlier turns were left out."
+         *         }
+         *       ]
          *     }
          */
         ContextOut: {
@@ -5457,27 +5862,23 @@ export interface components {
          * ConversationMemory
          * @description The summary of a conversation, and its memory settings.
          * @example {
-         *       "memory_json": {
-         *         "facts": [
-         *           {
-         *             "confidence": 0.9,
-         *             "sources": [
-         *               1
-         *             ],
-         *             "text": "The build passes."
-         *           }
-         *         ]
-         *       },
-         *       "passes": 1,
+         *       "memory_json": {},
+         *       "outside": false,
+         *       "passes": 3,
          *       "policy": {
-         *         "enabled": null,
-         *         "scopes": {},
+         *         "enabled": true,
+         *         "scopes": {
+         *           "conversation": null,
+         *           "organization": null,
+         *           "persona": null,
+         *           "user": null
+         *         },
          *         "share_with_organization": null
          *       },
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "summary_markdown": "Noor asked about the build.",
-         *       "updated_at": "2026-01-05T09:00:00Z",
-         *       "upto": 12
+         *       "updated_at": null,
+         *       "upto": 3
          *     }
          */
         ConversationMemory: {
@@ -5510,11 +5911,22 @@ export interface components {
          * CostOut
          * @description The estimated cost of a message.
          * @example {
-         *       "advisors": [],
-         *       "cost_micros": 4920,
-         *       "input_tokens": 812,
-         *       "most_micros": 57421,
-         *       "output_tokens": 250
+         *       "advisors": [
+         *         {
+         *           "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *           "cost_micros": null,
+         *           "input_tokens": 8400,
+         *           "model": "openai:gpt-5.2",
+         *           "most_micros": null,
+         *           "most_output_tokens": 3,
+         *           "name": "Martin Buber",
+         *           "output_tokens": 120
+         *         }
+         *       ],
+         *       "cost_micros": null,
+         *       "input_tokens": 8400,
+         *       "most_micros": null,
+         *       "output_tokens": 120
          *     }
          */
         CostOut: {
@@ -5707,7 +6119,7 @@ export interface components {
         CreateBridge: {
             /**
              * Kind
-             * @description `matrix`, `telegram` or `webhook`.
+             * @description `discord`, `email`, `matrix`, `slack`, `telegram` or `webhook`.
              */
             kind: string;
             /**
@@ -5814,7 +6226,7 @@ export interface components {
          *       "from_space": "Diary",
          *       "from_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "to_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-         *       "words": 9
+         *       "words": 3
          *     }
          */
         CrossingOut: {
@@ -5840,6 +6252,19 @@ export interface components {
         /**
          * CrossingPage
          * @description Stopped messages, newest first.
+         * @example {
+         *       "crossings": [
+         *         {
+         *           "at": "2026-01-05T09:00:00Z",
+         *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "from_space": "Diary",
+         *           "from_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "to_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "words": 3
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         CrossingPage: {
             /** Crossings */
@@ -5868,55 +6293,65 @@ export interface components {
          * CycleDetail
          * @description One cycle, step by step.
          * @example {
-         *       "after": [],
-         *       "cache_read_tokens": 7900,
+         *       "after": [
+         *         {
+         *           "kind": "inbox",
+         *           "outside": "",
+         *           "text": "Good morning, @ada."
+         *         }
+         *       ],
+         *       "cache_read_tokens": 0,
          *       "cache_write_tokens": 0,
-         *       "dollars": 0.0271,
+         *       "dollars": 0.25,
          *       "each_step": [
          *         {
          *           "calls": [
          *             {
-         *               "arguments": {
-         *                 "text": "It did."
-         *               },
+         *               "arguments": null,
          *               "result": "{\"success\": true}",
          *               "tool": "send_message"
          *             }
          *           ],
          *           "model": "anthropic:claude-sonnet-5-5",
+         *           "outside": false,
+         *           "results_outside": "",
          *           "shown": [
          *             {
          *               "kind": "inbox",
-         *               "text": "[INBOX] …"
+         *               "outside": "",
+         *               "text": "Good morning, @ada."
          *             }
          *           ],
-         *           "step": 0,
-         *           "text": "",
+         *           "step": 3,
+         *           "text": "Good morning, @ada.",
          *           "thinking": "",
          *           "usage": {
-         *             "cache_read_tokens": 3900,
-         *             "cache_write_tokens": 0,
-         *             "input_tokens": 4200,
-         *             "output_tokens": 60
+         *             "cache_read_tokens": 3,
+         *             "cache_write_tokens": 3,
+         *             "input_tokens": 8400,
+         *             "output_tokens": 120
          *           }
          *         }
          *       ],
-         *       "ended_at": "2026-01-05T09:00:00Z",
+         *       "ended_at": null,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "input_tokens": 8400,
          *       "kept": true,
          *       "number": 12,
          *       "outcome": "acted",
          *       "output_tokens": 120,
+         *       "outside": false,
          *       "people": [
          *         "Noor"
          *       ],
+         *       "private": 0,
+         *       "private_spaces": [],
          *       "reason": "done",
          *       "spaces": [
          *         "Kitchen"
          *       ],
-         *       "started_at": "2026-01-05T09:00:00Z",
-         *       "steps": 2,
+         *       "started_at": null,
+         *       "steps": null,
          *       "summary": "Told Noor that the build passed.",
          *       "tools": [
          *         "send_message"
@@ -6026,6 +6461,21 @@ export interface components {
         /**
          * CycleEnded
          * @description A cycle that ended and is part of the agent's history.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "cost_micros": 3,
+         *       "cycle": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "ended_at": "2026-01-05T09:00:00Z",
+         *       "input_tokens": 8400,
+         *       "number": 12,
+         *       "outcome": "acted",
+         *       "output_tokens": 120,
+         *       "started_at": "2026-01-05T09:00:00Z",
+         *       "steps": 3,
+         *       "stop_reason": "end_turn",
+         *       "summary": "Told Noor that the build passed.",
+         *       "type": "cycle"
+         *     }
          */
         CycleEnded: {
             /** Agent */
@@ -6068,6 +6518,13 @@ export interface components {
         /**
          * CycleFailed
          * @description The cycle was undone, and its events wait again; or it stays open, and is tried again from its last step.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "cycle": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "error": "The provider did not answer.",
+         *       "type": "cycle.failed",
+         *       "undone": false
+         *     }
          */
         CycleFailed: {
             /** Agent */
@@ -6088,6 +6545,15 @@ export interface components {
         /**
          * CycleOpened
          * @description The running cycle; its steps and calls follow.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "attempts": 0,
+         *       "cycle": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "events": 3,
+         *       "started_at": "2026-01-05T09:00:00Z",
+         *       "state": "open",
+         *       "type": "cycle.opened"
+         *     }
          */
         CycleOpened: {
             /** Agent */
@@ -6119,25 +6585,28 @@ export interface components {
          * CycleOut
          * @description One think cycle of an agent.
          * @example {
-         *       "cache_read_tokens": 7900,
+         *       "cache_read_tokens": 0,
          *       "cache_write_tokens": 0,
-         *       "dollars": 0.0271,
-         *       "ended_at": "2026-01-05T09:00:00Z",
+         *       "dollars": 0.25,
+         *       "ended_at": null,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "input_tokens": 8400,
          *       "kept": true,
          *       "number": 12,
          *       "outcome": "acted",
          *       "output_tokens": 120,
+         *       "outside": false,
          *       "people": [
          *         "Noor"
          *       ],
+         *       "private": 0,
+         *       "private_spaces": [],
          *       "reason": "done",
          *       "spaces": [
          *         "Kitchen"
          *       ],
-         *       "started_at": "2026-01-05T09:00:00Z",
-         *       "steps": 2,
+         *       "started_at": null,
+         *       "steps": null,
          *       "summary": "Told Noor that the build passed.",
          *       "tools": [
          *         "send_message"
@@ -6244,32 +6713,35 @@ export interface components {
          *       "complete": true,
          *       "cycles": [
          *         {
-         *           "cache_read_tokens": 7900,
+         *           "cache_read_tokens": 0,
          *           "cache_write_tokens": 0,
-         *           "dollars": 0.0271,
-         *           "ended_at": "2026-01-05T09:00:00Z",
+         *           "dollars": 0.25,
+         *           "ended_at": null,
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "input_tokens": 8400,
          *           "kept": true,
          *           "number": 12,
          *           "outcome": "acted",
          *           "output_tokens": 120,
+         *           "outside": false,
          *           "people": [
          *             "Noor"
          *           ],
+         *           "private": 0,
+         *           "private_spaces": [],
          *           "reason": "done",
          *           "spaces": [
          *             "Kitchen"
          *           ],
-         *           "started_at": "2026-01-05T09:00:00Z",
-         *           "steps": 2,
+         *           "started_at": null,
+         *           "steps": null,
          *           "summary": "Told Noor that the build passed.",
          *           "tools": [
          *             "send_message"
          *           ]
          *         }
          *       ],
-         *       "next": 12
+         *       "next": null
          *     }
          */
         CyclePage: {
@@ -6356,6 +6828,12 @@ export interface components {
         /**
          * CycleSkipped
          * @description The agent skipped the cycle, which left no trace.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "cycle": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "reason": "done",
+         *       "type": "cycle.skipped"
+         *     }
          */
         CycleSkipped: {
             /** Agent */
@@ -6375,14 +6853,14 @@ export interface components {
          * DayOut
          * @description The usage of one day, which ends at 00:00 UTC.
          * @example {
-         *       "cache_read_tokens": 150000,
-         *       "cache_write_tokens": 12000,
-         *       "cached_share": 0.8242,
-         *       "calls": 41,
+         *       "cache_read_tokens": 3,
+         *       "cache_write_tokens": 3,
+         *       "cached_share": null,
+         *       "calls": 3,
          *       "day": "2026-01-05",
-         *       "dollars": 0.31,
-         *       "input_tokens": 182000,
-         *       "output_tokens": 6400,
+         *       "dollars": 0.25,
+         *       "input_tokens": 8400,
+         *       "output_tokens": 120,
          *       "unpriced_calls": 0
          *     }
          */
@@ -6427,10 +6905,10 @@ export interface components {
          * @description What an organization used on one day, which ends at 00:00 UTC.
          * @example {
          *       "bytes": 48200000,
-         *       "cycles": 4410,
+         *       "cycles": 12,
          *       "day": "2026-01-05",
-         *       "file_bytes": 12000000,
-         *       "messages": 9120
+         *       "file_bytes": 3,
+         *       "messages": 3
          *     }
          */
         DaySize: {
@@ -6486,11 +6964,7 @@ export interface components {
          * DocumentOut
          * @description An agent as a document.
          * @example {
-         *       "document": {
-         *         "handle": "ada",
-         *         "instructions": "You look after this house.",
-         *         "name": "Ada"
-         *       }
+         *       "document": {}
          *     }
          */
         DocumentOut: {
@@ -6619,8 +7093,8 @@ export interface components {
          *       "model": "local:all-MiniLM-L6-v2-int8",
          *       "object": "list",
          *       "usage": {
-         *         "prompt_tokens": 4,
-         *         "total_tokens": 4
+         *         "prompt_tokens": 3,
+         *         "total_tokens": 3
          *       }
          *     }
          */
@@ -6658,12 +7132,12 @@ export interface components {
             encoding_format: "float" | "base64";
             /**
              * Input
-             * @description A text, or several.
+             * @description A text, or several; or the tokens of one or several, in the vocabulary of `model`.
              */
-            input: string | string[];
+            input: string | string[] | number[] | number[][];
             /**
              * Model
-             * @description Ignored: the server has one embedder.
+             * @description Which vocabulary tokens are of. Texts need none: the server has one embedder.
              */
             model?: string | null;
         };
@@ -6725,11 +7199,11 @@ export interface components {
          * @description A person, an agent or a service of your organization.
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "handle": "sam",
-         *       "id": "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f",
+         *       "handle": "noor",
+         *       "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "kind": "human",
          *       "left_at": null,
-         *       "name": "Sam",
+         *       "name": "Noor",
          *       "role": "member"
          *     }
          */
@@ -6767,6 +7241,20 @@ export interface components {
         /**
          * EntityPage
          * @description People, agents and services, by handle.
+         * @example {
+         *       "entities": [
+         *         {
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "handle": "noor",
+         *           "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "kind": "human",
+         *           "left_at": null,
+         *           "name": "Noor",
+         *           "role": "member"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         EntityPage: {
             /** Entities */
@@ -6828,9 +7316,10 @@ export interface components {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "hop": 0,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "lane": "normal",
+         *       "lane": "urgent",
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "number": 4711,
+         *       "number": 12,
+         *       "outside": false,
          *       "payload": {},
          *       "sender": "Noor",
          *       "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -6838,7 +7327,7 @@ export interface components {
          *       "space": "Kitchen",
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "text": "Good morning, @ada.",
-         *       "type": "mention",
+         *       "type": "space_message",
          *       "wakes": true
          *     }
          */
@@ -6908,6 +7397,11 @@ export interface components {
         /**
          * FieldChangeOut
          * @description A changed field, with its value before and after; null: none. Secrets are shown as `•••`.
+         * @example {
+         *       "new": null,
+         *       "old": null,
+         *       "path": "name"
+         *     }
          */
         FieldChangeOut: {
             new: components["schemas"]["JsonValue"];
@@ -6945,7 +7439,7 @@ export interface components {
          * FileLink
          * @description An address that shows a file without a token, for an hour.
          * @example {
-         *       "expires_at": "2026-01-05T10:00:00Z",
+         *       "expires_at": "2026-01-05T09:00:00Z",
          *       "thumbnail": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg?size=320",
          *       "url": "/files/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d/1767607200-3f0a/photo.jpg"
          *     }
@@ -6971,12 +7465,13 @@ export interface components {
          * FileOut
          * @description An upload, or a file of a message.
          * @example {
-         *       "arrived": 48213,
+         *       "alt": null,
+         *       "arrived": 3,
          *       "complete": true,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "media_type": "image/jpeg",
-         *       "message_id": null,
+         *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "name": "photo.jpg",
          *       "size": 48213
          *     }
@@ -7035,9 +7530,9 @@ export interface components {
          * FileUsage
          * @description How much room the files of an organization take.
          * @example {
-         *       "file_limit": 26214400,
-         *       "limit": 10737418240,
-         *       "used": 48213000
+         *       "file_limit": 3,
+         *       "limit": 3,
+         *       "used": 3
          *     }
          */
         FileUsage: {
@@ -7060,6 +7555,10 @@ export interface components {
         /**
          * FinalResponse
          * @description Everything that the agent posted, as one text.
+         * @example {
+         *       "markdown": "**Noor:** Good morning.",
+         *       "text": "Good morning, @ada."
+         *     }
          */
         FinalResponse: {
             /** Markdown */
@@ -7100,17 +7599,31 @@ export interface components {
             why: string;
         };
         /**
+         * FinishSignIn
+         * @description The answer of an authorization server.
+         * @example {
+         *       "answer": "https://denizen.example/admin/mcp?code=4f2a&state=TRACKER_SIGN_IN.x"
+         *     }
+         */
+        FinishSignIn: {
+            /**
+             * Answer
+             * @description The whole address to which the browser was sent back.
+             */
+            answer: string;
+        };
+        /**
          * ForetoldOut
          * @description The estimated usage of one advisor.
          * @example {
          *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
-         *       "cost_micros": 4920,
-         *       "input_tokens": 812,
+         *       "cost_micros": null,
+         *       "input_tokens": 8400,
          *       "model": "openai:gpt-5.2",
-         *       "most_micros": 57421,
-         *       "most_output_tokens": 4000,
+         *       "most_micros": null,
+         *       "most_output_tokens": 3,
          *       "name": "Martin Buber",
-         *       "output_tokens": 250
+         *       "output_tokens": 120
          *     }
          */
         ForetoldOut: {
@@ -7230,6 +7743,17 @@ export interface components {
         /**
          * GoalList
          * @description An agent's goals by priority, finished ones last. At most 50.
+         * @example {
+         *       "goals": [
+         *         {
+         *           "number": 12,
+         *           "outside": false,
+         *           "priority": "high",
+         *           "status": "active",
+         *           "text": "Keep the pantry stocked."
+         *         }
+         *       ]
+         *     }
          */
         GoalList: {
             /** Goals */
@@ -7239,8 +7763,9 @@ export interface components {
          * GoalOut
          * @description A goal of an agent.
          * @example {
-         *       "number": 1,
-         *       "priority": "normal",
+         *       "number": 12,
+         *       "outside": false,
+         *       "priority": "high",
          *       "status": "active",
          *       "text": "Keep the pantry stocked."
          *     }
@@ -7288,29 +7813,29 @@ export interface components {
          * GroupOut
          * @description The usage of one agent, panel or model.
          * @example {
-         *       "cache_read_tokens": 150000,
-         *       "cache_write_tokens": 12000,
-         *       "cached_share": 0.8242,
-         *       "calls": 41,
+         *       "cache_read_tokens": 3,
+         *       "cache_write_tokens": 3,
+         *       "cached_share": null,
+         *       "calls": 3,
          *       "days": [
          *         {
-         *           "cache_read_tokens": 150000,
-         *           "cache_write_tokens": 12000,
-         *           "cached_share": 0.8242,
-         *           "calls": 41,
+         *           "cache_read_tokens": 3,
+         *           "cache_write_tokens": 3,
+         *           "cached_share": null,
+         *           "calls": 3,
          *           "day": "2026-01-05",
-         *           "dollars": 0.31,
-         *           "input_tokens": 182000,
-         *           "output_tokens": 6400,
+         *           "dollars": 0.25,
+         *           "input_tokens": 8400,
+         *           "output_tokens": 120,
          *           "unpriced_calls": 0
          *         }
          *       ],
-         *       "dollars": 0.31,
-         *       "input_tokens": 182000,
+         *       "dollars": 0.25,
+         *       "input_tokens": 8400,
          *       "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "output_tokens": 6400,
+         *       "output_tokens": 120,
          *       "unpriced_calls": 0
          *     }
          */
@@ -7404,23 +7929,16 @@ export interface components {
          *         {
          *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "can_think": false,
-         *           "dead": 0,
+         *           "dead": 3,
          *           "handle": "ada",
          *           "name": "Ada",
-         *           "needs_a_person": true,
-         *           "trouble": {
-         *             "actions": [
-         *               "try_again"
-         *             ],
-         *             "cause": "key",
-         *             "retry_at": null,
-         *             "text": "OpenAI rejected the API key of Ada."
-         *           },
-         *           "waiting": 1,
-         *           "waiting_since": "2026-01-05T09:00:00Z"
+         *           "needs_a_person": false,
+         *           "trouble": null,
+         *           "waiting": 3,
+         *           "waiting_since": null
          *         }
          *       ],
-         *       "agents_checked": 1,
+         *       "agents_checked": 3,
          *       "alerts": [
          *         {
          *           "code": "dead_events",
@@ -7430,7 +7948,7 @@ export interface components {
          *       "dead": [
          *         {
          *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-         *           "events": 1,
+         *           "events": 3,
          *           "handle": "ada",
          *           "name": "Ada",
          *           "since": "2026-01-05T09:00:00Z"
@@ -7439,12 +7957,20 @@ export interface components {
          *       "instances": [
          *         {
          *           "agents": 2,
-         *           "answers": true,
+         *           "answers": false,
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "seen_at": "2026-01-05T09:00:00Z"
          *         }
          *       ],
-         *       "late": [],
+         *       "late": [
+         *         {
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "events": 3,
+         *           "handle": "ada",
+         *           "name": "Ada",
+         *           "since": "2026-01-05T09:00:00Z"
+         *         }
+         *       ],
          *       "missing": [],
          *       "version": "0.1.0"
          *     }
@@ -7613,6 +8139,15 @@ export interface components {
         /**
          * IdentityList
          * @description The identities of a person at identity providers.
+         * @example {
+         *       "identities": [
+         *         {
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "issuer": "https://login.example.com",
+         *           "subject": "248289761001"
+         *         }
+         *       ]
+         *     }
          */
         IdentityList: {
             /** Identities */
@@ -7661,7 +8196,9 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "people": [],
+         *       "people": [
+         *         "Noor"
+         *       ],
          *       "secrets": [
          *         "SEARCH_KEY"
          *       ],
@@ -7722,13 +8259,14 @@ export interface components {
          * @example {
          *       "attempts": 0,
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "cycle_id": null,
+         *       "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "hop": 0,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "lane": "normal",
+         *       "lane": "urgent",
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "not_before": null,
-         *       "number": 4711,
+         *       "number": 12,
+         *       "outside": false,
          *       "payload": {},
          *       "sender": "Noor",
          *       "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
@@ -7737,7 +8275,7 @@ export interface components {
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "state": "pending",
          *       "text": "Good morning, @ada.",
-         *       "type": "mention",
+         *       "type": "space_message",
          *       "wakes": true
          *     }
          */
@@ -7822,6 +8360,33 @@ export interface components {
         /**
          * InboxPage
          * @description Events in the order in which they are taken: urgent ones first.
+         * @example {
+         *       "events": [
+         *         {
+         *           "attempts": 0,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "hop": 0,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "lane": "urgent",
+         *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "not_before": null,
+         *           "number": 12,
+         *           "outside": false,
+         *           "payload": {},
+         *           "sender": "Noor",
+         *           "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "sender_kind": "human",
+         *           "space": "Kitchen",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "state": "pending",
+         *           "text": "Good morning, @ada.",
+         *           "type": "space_message",
+         *           "wakes": true
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         InboxPage: {
             /** Events */
@@ -7847,7 +8412,7 @@ export interface components {
          * @description A process that runs agents.
          * @example {
          *       "agents": 2,
-         *       "answers": true,
+         *       "answers": false,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "seen_at": "2026-01-05T09:00:00Z"
          *     }
@@ -7875,6 +8440,10 @@ export interface components {
         /**
          * KeptFor
          * @description How long messages are kept.
+         * @example {
+         *       "archive": false,
+         *       "days": 3
+         *     }
          */
         KeptFor: {
             /**
@@ -7891,6 +8460,17 @@ export interface components {
         /**
          * KeyList
          * @description Your own keys and, for admins, those of the organization.
+         * @example {
+         *       "keys": [
+         *         {
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "hint": "…cdef",
+         *           "name": "OPENAI_API_KEY",
+         *           "updated_at": "2026-01-05T09:00:00Z",
+         *           "whose": "organization"
+         *         }
+         *       ]
+         *     }
          */
         KeyList: {
             /** Keys */
@@ -7938,7 +8518,7 @@ export interface components {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "expires_at": null,
-         *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "kind": "token",
          *       "last_used_at": null,
          *       "name": "Backup script",
@@ -7988,6 +8568,32 @@ export interface components {
         /**
          * LaneOut
          * @description One lane of the inbox.
+         * @example {
+         *       "first": [
+         *         {
+         *           "attempts": 0,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "hop": 0,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "lane": "urgent",
+         *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "number": 12,
+         *           "outside": false,
+         *           "payload": {},
+         *           "sender": "Noor",
+         *           "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "sender_kind": "human",
+         *           "space": "Kitchen",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "text": "Good morning, @ada.",
+         *           "type": "space_message",
+         *           "wakes": true
+         *         }
+         *       ],
+         *       "name": "urgent",
+         *       "taken": 3,
+         *       "waiting": 3
+         *     }
          */
         LaneOut: {
             /**
@@ -8034,6 +8640,10 @@ export interface components {
         /**
          * LineOut
          * @description One message of a request.
+         * @example {
+         *       "role": "system",
+         *       "text": "Good morning, @ada."
+         *     }
          */
         LineOut: {
             /**
@@ -8046,7 +8656,7 @@ export interface components {
         };
         /**
          * LinkAddress
-         * @description An account elsewhere, and the code that was sent there.
+         * @description An account at another service, and the code that was sent there.
          * @example {
          *       "account": "@noor:example.org",
          *       "code": "012345678901"
@@ -8081,22 +8691,17 @@ export interface components {
          * ListedAgent
          * @description An agent in a list.
          * @example {
-         *       "about": "You look after this house.",
          *       "handle": "ada",
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-         *       "last_cycle_at": "2026-01-05T09:00:00Z",
+         *       "last_cycle_at": null,
          *       "model": "demo",
          *       "name": "Ada",
          *       "purpose": "Keeps the house in order.",
-         *       "status": "sleeping"
+         *       "status": "sleeping",
+         *       "trouble": null
          *     }
          */
         ListedAgent: {
-            /**
-             * About
-             * @description The beginning of its instructions.
-             */
-            about: string;
             /** Handle */
             handle: string;
             /** Id */
@@ -8127,6 +8732,10 @@ export interface components {
         /**
          * ListedModel
          * @description A model that agents can use.
+         * @example {
+         *       "name": "Ada",
+         *       "paid_by": "nobody"
+         *     }
          */
         ListedModel: {
             /** Name */
@@ -8146,7 +8755,7 @@ export interface components {
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "expires_at": null,
          *       "handle": "noor",
-         *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "kind": "token",
          *       "last_used_at": null,
          *       "name": "Backup script",
@@ -8201,6 +8810,18 @@ export interface components {
         /**
          * LocalModel
          * @description A model of a server on this machine.
+         * @example {
+         *       "facts": {
+         *         "context_source": "the provider",
+         *         "context_tokens": null,
+         *         "images": null,
+         *         "input_price": null,
+         *         "output_price": null,
+         *         "thinking": "always",
+         *         "tools": null
+         *       },
+         *       "name": "ollama:qwen3:8b"
+         *     }
          */
         LocalModel: {
             facts: components["schemas"]["ModelFacts"];
@@ -8214,6 +8835,25 @@ export interface components {
         /**
          * LocalServer
          * @description A model server that answers on the machine of this server.
+         * @example {
+         *       "address": "http://127.0.0.1:8080/v1",
+         *       "models": [
+         *         {
+         *           "facts": {
+         *             "context_source": "the provider",
+         *             "context_tokens": null,
+         *             "images": null,
+         *             "input_price": null,
+         *             "output_price": null,
+         *             "thinking": "always",
+         *             "tools": null
+         *           },
+         *           "name": "ollama:qwen3:8b"
+         *         }
+         *       ],
+         *       "provider": "ollama",
+         *       "title": "Ollama"
+         *     }
          */
         LocalServer: {
             /** Address */
@@ -8239,19 +8879,11 @@ export interface components {
          *       "cycle": 12,
          *       "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "kind": "inbox",
-         *       "message": {
-         *         "kind": "request",
-         *         "parts": [
-         *           {
-         *             "content": "[INBOX] …",
-         *             "part_kind": "user-prompt"
-         *           }
-         *         ]
-         *       },
+         *       "message": null,
          *       "outside": "",
          *       "private": 0,
-         *       "seq": 41,
-         *       "tokens": 96
+         *       "seq": 7,
+         *       "tokens": 3
          *     }
          */
         LogEntry: {
@@ -8297,6 +8929,22 @@ export interface components {
         /**
          * LogPage
          * @description Some entries of an agent's log, oldest first.
+         * @example {
+         *       "entries": [
+         *         {
+         *           "at": "2026-01-05T09:00:00Z",
+         *           "cycle": 12,
+         *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "kind": "inbox",
+         *           "message": null,
+         *           "outside": "",
+         *           "private": 0,
+         *           "seq": 7,
+         *           "tokens": 3
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         LogPage: {
             /** Entries */
@@ -8425,6 +9073,7 @@ export interface components {
              * @default 60
              */
             seconds: number;
+            sign_in?: components["schemas"]["McpSignInSettings"] | null;
             /** Tools */
             tools?: string[] | null;
             /** Url */
@@ -8436,6 +9085,20 @@ export interface components {
             visible: boolean;
         };
         /**
+         * McpSignInSettings
+         * @description A sign-in of an admin in a browser (OAuth 2.1, authorization code with PKCE).
+         */
+        McpSignInSettings: {
+            /** Client Id */
+            client_id?: string | null;
+            /** Client Secret */
+            client_secret?: string | null;
+            /** Scope */
+            scope?: string | null;
+            /** Tokens */
+            tokens: string;
+        };
+        /**
          * Me
          * @description Your account.
          * @example {
@@ -8444,7 +9107,7 @@ export interface components {
          *       "kind": "human",
          *       "name": "Noor",
          *       "organization": {
-         *         "id": "019b8d3e-5bff-7012-8111-222233334444",
+         *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *         "name": "Home",
          *         "remote_pictures": false
          *       },
@@ -8454,7 +9117,7 @@ export interface components {
          *         "expires_at": null,
          *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *         "kind": "token",
-         *         "name": "Terminal"
+         *         "name": "browser"
          *       }
          *     }
          */
@@ -8589,6 +9252,28 @@ export interface components {
         /**
          * MemoryHistory
          * @description The versions of a memory, the oldest first.
+         * @example {
+         *       "versions": [
+         *         {
+         *           "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "current": false,
+         *           "difference": [
+         *             {
+         *               "kind": "same",
+         *               "text": "Good morning, @ada."
+         *             }
+         *           ],
+         *           "id": "17.42",
+         *           "kind": "corrected",
+         *           "memory_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "model": "anthropic:claude-sonnet-5-5",
+         *           "number": 12,
+         *           "sources": [],
+         *           "text": "Noor likes long answers."
+         *         }
+         *       ]
+         *     }
          */
         MemoryHistory: {
             /** Versions */
@@ -8598,11 +9283,12 @@ export interface components {
          * MemoryOut
          * @description A memory.
          * @example {
-         *       "agent_id": null,
+         *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "category": "preferences",
-         *       "confidence": 0.9,
+         *       "confidence": 0.25,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "outside": false,
          *       "scope": "user",
          *       "sources": [
          *         "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
@@ -8611,7 +9297,7 @@ export interface components {
          *       "superseded_by": null,
          *       "text": "Noor likes short answers.",
          *       "updated_at": "2026-01-05T09:00:00Z",
-         *       "used_at": "2026-01-05T09:00:00Z",
+         *       "used_at": null,
          *       "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "uses": 3
          *     }
@@ -8679,6 +9365,30 @@ export interface components {
         /**
          * MemoryPage
          * @description A page of memories.
+         * @example {
+         *       "memories": [
+         *         {
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "category": "preferences",
+         *           "confidence": 0.25,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "outside": false,
+         *           "scope": "user",
+         *           "sources": [
+         *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+         *           ],
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "superseded_by": null,
+         *           "text": "Noor likes short answers.",
+         *           "updated_at": "2026-01-05T09:00:00Z",
+         *           "used_at": null,
+         *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "uses": 3
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         MemoryPage: {
             /** Memories */
@@ -8695,30 +9405,18 @@ export interface components {
          * @example {
          *       "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "current": true,
+         *       "current": false,
          *       "difference": [
          *         {
          *           "kind": "same",
-         *           "text": "Noor likes "
-         *         },
-         *         {
-         *           "kind": "removed",
-         *           "text": "short "
-         *         },
-         *         {
-         *           "kind": "added",
-         *           "text": "long "
-         *         },
-         *         {
-         *           "kind": "same",
-         *           "text": "answers."
+         *           "text": "Good morning, @ada."
          *         }
          *       ],
          *       "id": "17.42",
          *       "kind": "corrected",
          *       "memory_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "model": "",
-         *       "number": 2,
+         *       "model": "anthropic:claude-sonnet-5-5",
+         *       "number": 12,
          *       "sources": [],
          *       "text": "Noor likes long answers."
          *     }
@@ -8784,14 +9482,23 @@ export interface components {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "deleted_at": null,
          *       "edited_at": null,
-         *       "files": [],
+         *       "files": [
+         *         {
+         *           "alt": null,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "media_type": "image/jpeg",
+         *           "name": "photo.jpg",
+         *           "size": 48213
+         *         }
+         *       ],
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "marked_at": "2026-01-05T09:01:00Z",
+         *       "marked_at": null,
          *       "mentions": [
          *         "ada"
          *       ],
          *       "metadata": {},
          *       "outside": false,
+         *       "pinned_at": null,
          *       "plain": "Good morning, @ada. Did the build pass?",
          *       "reactions": [
          *         {
@@ -8872,6 +9579,51 @@ export interface components {
         /**
          * MessagePage
          * @description Messages of a space, oldest first.
+         * @example {
+         *       "messages": [
+         *         {
+         *           "author": {
+         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *             "kind": "human",
+         *             "name": "Noor"
+         *           },
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "deleted_at": null,
+         *           "edited_at": null,
+         *           "files": [
+         *             {
+         *               "alt": null,
+         *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "media_type": "image/jpeg",
+         *               "name": "photo.jpg",
+         *               "size": 48213
+         *             }
+         *           ],
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "marked_at": null,
+         *           "mentions": [
+         *             "ada"
+         *           ],
+         *           "metadata": {},
+         *           "outside": false,
+         *           "pinned_at": null,
+         *           "plain": "Good morning, @ada. Did the build pass?",
+         *           "reactions": [
+         *             {
+         *               "by": [
+         *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *               ],
+         *               "emoji": "👍"
+         *             }
+         *           ],
+         *           "reply_to": null,
+         *           "seq": 7,
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "text": "Good morning, @ada. **Did the build pass?**"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         MessagePage: {
             /** Messages */
@@ -8885,6 +9637,14 @@ export interface components {
         /**
          * MetadataUpdate
          * @description The metadata of a conversation has changed: its summary; or the profile or the memories of an agent in it.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "long_term_memory": null,
+         *       "prompt_profile": null,
+         *       "rolling_memory": null,
+         *       "space": "Kitchen",
+         *       "type": "metadata.update"
+         *     }
          */
         MetadataUpdate: {
             /**
@@ -8950,41 +9710,92 @@ export interface components {
          *       "at": "2026-01-05T09:00:00Z",
          *       "budget": null,
          *       "cycles": 12,
-         *       "dead": [],
-         *       "goals": [],
+         *       "dead": [
+         *         {
+         *           "attempts": 0,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "hop": 0,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "lane": "urgent",
+         *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "number": 12,
+         *           "outside": false,
+         *           "payload": {},
+         *           "sender": "Noor",
+         *           "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "sender_kind": "human",
+         *           "space": "Kitchen",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "text": "Good morning, @ada.",
+         *           "type": "space_message",
+         *           "wakes": true
+         *         }
+         *       ],
+         *       "goals": [
+         *         {
+         *           "number": 12,
+         *           "outside": false,
+         *           "priority": "high",
+         *           "status": "active",
+         *           "text": "Keep the pantry stocked."
+         *         }
+         *       ],
          *       "handle": "ada",
          *       "held_until": null,
          *       "holder": null,
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "inbox": [
          *         {
-         *           "first": [],
+         *           "first": [
+         *             {
+         *               "attempts": 0,
+         *               "created_at": "2026-01-05T09:00:00Z",
+         *               "hop": 0,
+         *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "lane": "urgent",
+         *               "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "number": 12,
+         *               "outside": false,
+         *               "payload": {},
+         *               "sender": "Noor",
+         *               "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *               "sender_kind": "human",
+         *               "space": "Kitchen",
+         *               "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *               "text": "Good morning, @ada.",
+         *               "type": "space_message",
+         *               "wakes": true
+         *             }
+         *           ],
          *           "name": "urgent",
-         *           "taken": 0,
-         *           "waiting": 0
+         *           "taken": 3,
+         *           "waiting": 3
          *         }
          *       ],
          *       "last_cycles": [
          *         {
-         *           "cache_read_tokens": 7900,
+         *           "cache_read_tokens": 0,
          *           "cache_write_tokens": 0,
-         *           "dollars": 0.0271,
-         *           "ended_at": "2026-01-05T09:00:00Z",
+         *           "dollars": 0.25,
+         *           "ended_at": null,
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "input_tokens": 8400,
          *           "kept": true,
          *           "number": 12,
          *           "outcome": "acted",
          *           "output_tokens": 120,
+         *           "outside": false,
          *           "people": [
          *             "Noor"
          *           ],
+         *           "private": 0,
+         *           "private_spaces": [],
          *           "reason": "done",
          *           "spaces": [
          *             "Kitchen"
          *           ],
-         *           "started_at": "2026-01-05T09:00:00Z",
-         *           "steps": 2,
+         *           "started_at": null,
+         *           "steps": null,
          *           "summary": "Told Noor that the build passed.",
          *           "tools": [
          *             "send_message"
@@ -8993,44 +9804,107 @@ export interface components {
          *       ],
          *       "model": "anthropic:claude-sonnet-5-5",
          *       "name": "Ada",
-         *       "notes": [],
+         *       "notes": [
+         *         {
+         *           "key": "tea",
+         *           "outside": false,
+         *           "text": "Noor takes it without sugar."
+         *         }
+         *       ],
          *       "organization_budget": null,
-         *       "plans": [],
+         *       "plans": [
+         *         {
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "instruction": "Look whether the windows are closed.",
+         *           "kind": "plan",
+         *           "last_run": null,
+         *           "name": "Morning round",
+         *           "next_run": "2026-01-05T09:00:00Z",
+         *           "outside": false,
+         *           "schedule": "0 7 * * * (Europe/Berlin)",
+         *           "state": "waiting"
+         *         }
+         *       ],
          *       "resting": null,
          *       "seven_days": {
-         *         "cache_read_tokens": 9000,
-         *         "cache_write_tokens": 0,
-         *         "cached_share": 0.75,
+         *         "cache_read_tokens": 3,
+         *         "cache_write_tokens": 3,
+         *         "cached_share": null,
          *         "calls": 3,
-         *         "dollars": 0.02,
-         *         "input_tokens": 12000,
-         *         "output_tokens": 200,
+         *         "dollars": 0.25,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120,
          *         "unpriced_calls": 0
          *       },
-         *       "stances": [],
+         *       "stances": [
+         *         {
+         *           "imprints": {},
+         *           "last": null,
+         *           "profile": {
+         *             "id": "concise",
+         *             "reason": "default (first turn)"
+         *           },
+         *           "settings": {},
+         *           "space": "Kitchen",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "state": {
+         *             "mood": "empathetic",
+         *             "task_complexity": "simple",
+         *             "user_skill": "novice"
+         *           },
+         *           "told": "your mood is empathetic",
+         *           "turns": 3,
+         *           "updated_at": null
+         *         }
+         *       ],
          *       "status": "sleeping",
          *       "today": {
-         *         "cache_read_tokens": 9000,
-         *         "cache_write_tokens": 0,
-         *         "cached_share": 0.75,
+         *         "cache_read_tokens": 3,
+         *         "cache_write_tokens": 3,
+         *         "cached_share": null,
          *         "calls": 3,
-         *         "dollars": 0.02,
-         *         "input_tokens": 12000,
-         *         "output_tokens": 200,
+         *         "dollars": 0.25,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120,
          *         "unpriced_calls": 0
          *       },
-         *       "waiting_calls": [],
+         *       "waiting_calls": [
+         *         {
+         *           "after_seq": 3,
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "approval": false,
+         *           "arguments": {
+         *             "action": "Order flour"
+         *           },
+         *           "code": null,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "expires_at": null,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "mode": "visible",
+         *           "result": null,
+         *           "settled_at": null,
+         *           "settled_by": null,
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "state": "waiting",
+         *           "tool": "confirm_action",
+         *           "why": null
+         *         }
+         *       ],
          *       "window": {
          *         "era": 3,
-         *         "limit": 100000,
+         *         "limit": 3,
          *         "parts": [
          *           {
-         *             "part": "self",
-         *             "text": "You …",
-         *             "tokens": 900
+         *             "first_cycle": null,
+         *             "last_cycle": null,
+         *             "outside": false,
+         *             "part": "layers",
+         *             "sections": [],
+         *             "text": "[EARLIER CYCLES …]",
+         *             "tokens": 3
          *           }
          *         ],
-         *         "used": 9400
+         *         "used": 3
          *       }
          *     }
          */
@@ -9120,6 +9994,15 @@ export interface components {
         /**
          * ModelFacts
          * @description Known facts about a model. Null: unknown.
+         * @example {
+         *       "context_source": "the provider",
+         *       "context_tokens": null,
+         *       "images": null,
+         *       "input_price": null,
+         *       "output_price": null,
+         *       "thinking": "always",
+         *       "tools": null
+         *     }
          */
         ModelFacts: {
             /**
@@ -9152,17 +10035,6 @@ export interface components {
         /**
          * ModelList
          * @description The agents of your organization that were not deleted.
-         * @example {
-         *       "data": [
-         *         {
-         *           "created": 1767603600,
-         *           "id": "ada",
-         *           "object": "model",
-         *           "owned_by": "Home"
-         *         }
-         *       ],
-         *       "object": "list"
-         *     }
          */
         ModelList: {
             /** Data */
@@ -9178,7 +10050,7 @@ export interface components {
          * ModelOut
          * @description An agent.
          * @example {
-         *       "created": 1767603600,
+         *       "created": 3,
          *       "id": "ada",
          *       "object": "model",
          *       "owned_by": "Home"
@@ -9207,6 +10079,43 @@ export interface components {
         /**
          * ModelSetupOut
          * @description What operators can connect.
+         * @example {
+         *       "providers": [
+         *         {
+         *           "address": "http://127.0.0.1:8080/v1",
+         *           "address_set_by": null,
+         *           "key": "OPENAI_API_KEY",
+         *           "key_kept": null,
+         *           "needs_address": false,
+         *           "needs_key": false,
+         *           "provider": "anthropic",
+         *           "suggestions": [],
+         *           "takes_address": false,
+         *           "title": "OpenAI"
+         *         }
+         *       ],
+         *       "servers": [
+         *         {
+         *           "address": "http://127.0.0.1:8080/v1",
+         *           "models": [
+         *             {
+         *               "facts": {
+         *                 "context_source": "the provider",
+         *                 "context_tokens": null,
+         *                 "images": null,
+         *                 "input_price": null,
+         *                 "output_price": null,
+         *                 "thinking": "always",
+         *                 "tools": null
+         *               },
+         *               "name": "ollama:qwen3:8b"
+         *             }
+         *           ],
+         *           "provider": "ollama",
+         *           "title": "Ollama"
+         *         }
+         *       ]
+         *     }
          */
         ModelSetupOut: {
             /** Providers */
@@ -9264,6 +10173,15 @@ export interface components {
         /**
          * NoteList
          * @description An agent's notes, by key. At most 200.
+         * @example {
+         *       "notes": [
+         *         {
+         *           "key": "tea",
+         *           "outside": false,
+         *           "text": "Noor takes it without sugar."
+         *         }
+         *       ]
+         *     }
          */
         NoteList: {
             /** Notes */
@@ -9274,6 +10192,7 @@ export interface components {
          * @description A note of an agent, which is part of every request.
          * @example {
          *       "key": "tea",
+         *       "outside": false,
          *       "text": "Noor takes it without sugar."
          *     }
          */
@@ -9293,6 +10212,11 @@ export interface components {
          * Notice
          * @description Something that this person should know: that nobody can answer in a panel that they look after, or that somebody
          *     made an access token for them.
+         * @example {
+         *       "kind": "agent",
+         *       "text": "Good morning, @ada.",
+         *       "type": "notice"
+         *     }
          */
         Notice: {
             /** Kind */
@@ -9311,7 +10235,7 @@ export interface components {
          * @description Something that an advisor was not shown, and why.
          * @example {
          *       "advisors": [],
-         *       "count": 2,
+         *       "count": 3,
          *       "reason": "too_long",
          *       "text": "2 earlier turns were left out."
          *     }
@@ -9414,12 +10338,9 @@ export interface components {
          * OrganizationDetail
          * @description Your organization.
          * @example {
-         *       "id": "019b8d3e-5bff-7012-8111-222233334444",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "name": "Home",
          *       "settings": {
-         *         "budget": {
-         *           "dollars_per_day": "5.00"
-         *         },
          *         "spaces_by": "member"
          *       }
          *     }
@@ -9465,12 +10386,12 @@ export interface components {
          *         "projects",
          *         "decisions"
          *       ],
-         *       "conversation": true,
+         *       "conversation": false,
          *       "enabled": true,
-         *       "organization": true,
-         *       "persona": true,
+         *       "organization": false,
+         *       "persona": false,
          *       "publish": false,
-         *       "user": true
+         *       "user": false
          *     }
          */
         OrganizationMemoryOut: {
@@ -9498,6 +10419,11 @@ export interface components {
         /**
          * OrganizationOut
          * @description Your organization.
+         * @example {
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "name": "Home",
+         *       "remote_pictures": false
+         *     }
          */
         OrganizationOut: {
             /** Id */
@@ -9548,7 +10474,7 @@ export interface components {
          * @description What one organization uses, and how fast that grows.
          * @example {
          *       "bytes": 48200000,
-         *       "bytes_per_day": 310000,
+         *       "bytes_per_day": null,
          *       "name": "Lighthouse"
          *     }
          */
@@ -9601,6 +10527,10 @@ export interface components {
         /**
          * PanelChanged
          * @description The settings, the advisors or a state of mind of the panel changed: get it again.
+         * @example {
+         *       "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "type": "panel.changed"
+         *     }
          */
         PanelChanged: {
             /** Panel */
@@ -9657,6 +10587,17 @@ export interface components {
         /**
          * PanelDelta
          * @description More of what an advisor says or thinks; it begins `offset` characters (Unicode code points) into it.
+         * @example {
+         *       "advisor": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "epoch": 3,
+         *       "offset": 3,
+         *       "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "part": "reply",
+         *       "round": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "text": "Good morning, @ada.",
+         *       "thinking": false,
+         *       "type": "panel.delta"
+         *     }
          */
         PanelDelta: {
             /** Advisor */
@@ -9688,6 +10629,18 @@ export interface components {
         /**
          * PanelList
          * @description Your panels.
+         * @example {
+         *       "panels": [
+         *         {
+         *           "advisors": [],
+         *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "name": "Board",
+         *           "private": false,
+         *           "settings": {},
+         *           "turns": 3
+         *         }
+         *       ]
+         *     }
          */
         PanelList: {
             /** Panels */
@@ -9727,6 +10680,35 @@ export interface components {
         /**
          * PanelReply
          * @description The reply of an advisor in a round, in its present state.
+         * @example {
+         *       "all_completed": false,
+         *       "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "reply": {
+         *         "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *         "completed": false,
+         *         "content": "Whom did you ask?",
+         *         "cost_micros": null,
+         *         "ended_at": null,
+         *         "epoch": 3,
+         *         "error": null,
+         *         "input_tokens": 8400,
+         *         "memories": {
+         *           "user": 1
+         *         },
+         *         "model": "demo",
+         *         "name": "Martin Buber",
+         *         "output_tokens": 120,
+         *         "part": "reply",
+         *         "phase": null,
+         *         "profile": null,
+         *         "result": null,
+         *         "started_at": null,
+         *         "state": "done",
+         *         "thinking": ""
+         *       },
+         *       "round": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "type": "panel.reply"
+         *     }
          */
         PanelReply: {
             /** All Completed */
@@ -9850,6 +10832,7 @@ export interface components {
             "stream.aborted"?: components["schemas"]["StreamAborted"];
             "stream.delta"?: components["schemas"]["StreamDelta"];
             "stream.started"?: components["schemas"]["StreamStarted"];
+            typing?: components["schemas"]["TypingElsewhere"];
         };
         /**
          * PhaseOutput
@@ -9869,6 +10852,11 @@ export interface components {
         /**
          * PhaseOut
          * @description The position of an advisor in its phases: "question 2 of 3".
+         * @example {
+         *       "name": "Ada",
+         *       "of": null,
+         *       "turn": 3
+         *     }
          */
         PhaseOut: {
             /** Name */
@@ -9882,7 +10870,7 @@ export interface components {
          * PictureOut
          * @description A picture of a person or an agent.
          * @example {
-         *       "url": "/pictures/019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f/3f0a"
+         *       "url": "/pictures/019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5/3f0a"
          *     }
          */
         PictureOut: {
@@ -9897,7 +10885,7 @@ export interface components {
          * @description The pictures of people and agents.
          * @example {
          *       "pictures": {
-         *         "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f": "/pictures/019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f/3f0a"
+         *         "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5": "/pictures/019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5/3f0a"
          *       }
          *     }
          */
@@ -9913,6 +10901,10 @@ export interface components {
         /**
          * PieceOut
          * @description A part of a text that is compared with an earlier one.
+         * @example {
+         *       "kind": "same",
+         *       "text": "Good morning, @ada."
+         *     }
          */
         PieceOut: {
             /**
@@ -9926,6 +10918,50 @@ export interface components {
         /**
          * PinnedMessages
          * @description The pinned messages of a space, oldest first.
+         * @example {
+         *       "messages": [
+         *         {
+         *           "author": {
+         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *             "kind": "human",
+         *             "name": "Noor"
+         *           },
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "deleted_at": null,
+         *           "edited_at": null,
+         *           "files": [
+         *             {
+         *               "alt": null,
+         *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "media_type": "image/jpeg",
+         *               "name": "photo.jpg",
+         *               "size": 48213
+         *             }
+         *           ],
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "marked_at": null,
+         *           "mentions": [
+         *             "ada"
+         *           ],
+         *           "metadata": {},
+         *           "outside": false,
+         *           "pinned_at": null,
+         *           "plain": "Good morning, @ada. Did the build pass?",
+         *           "reactions": [
+         *             {
+         *               "by": [
+         *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *               ],
+         *               "emoji": "👍"
+         *             }
+         *           ],
+         *           "reply_to": null,
+         *           "seq": 7,
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "text": "Good morning, @ada. **Did the build pass?**"
+         *         }
+         *       ]
+         *     }
          */
         PinnedMessages: {
             /** Messages */
@@ -9934,6 +10970,21 @@ export interface components {
         /**
          * PlanList
          * @description An agent's plans, timers and heartbeat, the next one first.
+         * @example {
+         *       "plans": [
+         *         {
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "instruction": "Look whether the windows are closed.",
+         *           "kind": "plan",
+         *           "last_run": null,
+         *           "name": "Morning round",
+         *           "next_run": "2026-01-05T09:00:00Z",
+         *           "outside": false,
+         *           "schedule": "0 7 * * * (Europe/Berlin)",
+         *           "state": "waiting"
+         *         }
+         *       ]
+         *     }
          */
         PlanList: {
             /** Plans */
@@ -9949,6 +11000,7 @@ export interface components {
          *       "last_run": null,
          *       "name": "Morning round",
          *       "next_run": "2026-01-05T09:00:00Z",
+         *       "outside": false,
          *       "schedule": "0 7 * * * (Europe/Berlin)",
          *       "state": "waiting"
          *     }
@@ -10017,9 +11069,12 @@ export interface components {
          * PolicyOut
          * @description The long-term memory settings of a conversation; null: not set, the default applies.
          * @example {
-         *       "enabled": null,
+         *       "enabled": true,
          *       "scopes": {
-         *         "user": false
+         *         "conversation": null,
+         *         "organization": null,
+         *         "persona": null,
+         *         "user": null
          *       },
          *       "share_with_organization": null
          *     }
@@ -10084,13 +11139,11 @@ export interface components {
          *       ],
          *       "presets": [
          *         {
-         *           "addons": [
-         *             "concise"
-         *           ],
-         *           "description": "",
-         *           "id": "concise",
+         *           "addons": [],
+         *           "description": "Looks after this house.",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "label": "Concise",
-         *           "text": "Be brief."
+         *           "text": "Good morning, @ada."
          *         }
          *       ],
          *       "profiles": [
@@ -10116,6 +11169,13 @@ export interface components {
         /**
          * PresetOut
          * @description A prompt profile that can be chosen.
+         * @example {
+         *       "addons": [],
+         *       "description": "Looks after this house.",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "label": "Concise",
+         *       "text": "Good morning, @ada."
+         *     }
          */
         PresetOut: {
             /** Addons */
@@ -10139,27 +11199,7 @@ export interface components {
          *       "addons": {
          *         "concise": "Be brief."
          *       },
-         *       "document": {
-         *         "presets": [
-         *           {
-         *             "addonPromptKeys": [
-         *               "concise"
-         *             ],
-         *             "id": "short"
-         *           }
-         *         ],
-         *         "routing": {
-         *           "defaultPresetId": "short"
-         *         },
-         *         "rules": [
-         *           {
-         *             "anyKeywords": [
-         *               "briefly"
-         *             ],
-         *             "presetId": "short"
-         *           }
-         *         ]
-         *       },
+         *       "document": {},
          *       "source": "organization",
          *       "warnings": []
          *     }
@@ -10194,6 +11234,7 @@ export interface components {
          * @example {
          *       "code": "not_found",
          *       "detail": "There is no space '019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f'.",
+         *       "errors": null,
          *       "status": 404,
          *       "title": "Not found",
          *       "type": "about:blank"
@@ -10279,6 +11320,18 @@ export interface components {
         /**
          * ProviderOut
          * @description A provider of models, and its requirements.
+         * @example {
+         *       "address": "http://127.0.0.1:8080/v1",
+         *       "address_set_by": null,
+         *       "key": "OPENAI_API_KEY",
+         *       "key_kept": null,
+         *       "needs_address": false,
+         *       "needs_key": false,
+         *       "provider": "anthropic",
+         *       "suggestions": [],
+         *       "takes_address": false,
+         *       "title": "OpenAI"
+         *     }
          */
         ProviderOut: {
             /**
@@ -10425,11 +11478,11 @@ export interface components {
          * ReadState
          * @description Your read position, and the unread messages.
          * @example {
-         *       "last_seq": 9,
-         *       "read_seq": 7,
+         *       "last_seq": 7,
+         *       "read_seq": 3,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-         *       "unread": 2,
-         *       "unread_mentions": 0
+         *       "unread": 3,
+         *       "unread_mentions": 3
          *     }
          */
         ReadState: {
@@ -10465,6 +11518,21 @@ export interface components {
         /**
          * RecallOut
          * @description The results, best first.
+         * @example {
+         *       "found": [
+         *         {
+         *           "at": "2026-01-05T09:00:00Z",
+         *           "cycle": 12,
+         *           "kind": "heard",
+         *           "pointer": "",
+         *           "score": 0.25,
+         *           "space": "Kitchen",
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "text": "I take my tea without sugar.",
+         *           "who": "Noor"
+         *         }
+         *       ]
+         *     }
          */
         RecallOut: {
             /** Found */
@@ -10475,10 +11543,10 @@ export interface components {
          * @description A passage of an agent's history that was found.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
-         *       "cycle": 3,
+         *       "cycle": 12,
          *       "kind": "heard",
          *       "pointer": "",
-         *       "score": 7.1,
+         *       "score": 0.25,
          *       "space": "Kitchen",
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "text": "I take my tea without sugar.",
@@ -10574,6 +11642,24 @@ export interface components {
         /**
          * ReceiptPage
          * @description Receipts, newest first.
+         * @example {
+         *       "next": null,
+         *       "receipts": [
+         *         {
+         *           "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "dry_run": false,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "kind": "message",
+         *           "removed": {
+         *             "log": 4,
+         *             "messages": 1,
+         *             "passages": 2
+         *           },
+         *           "subject_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+         *         }
+         *       ]
+         *     }
          */
         ReceiptPage: {
             /**
@@ -10631,6 +11717,10 @@ export interface components {
         /**
          * ReplyError
          * @description Why an advisor has not answered. Programs use `code`.
+         * @example {
+         *       "code": "model_timeout",
+         *       "message": "The model did not answer in time."
+         *     }
          */
         ReplyError: {
             /** Code */
@@ -10643,33 +11733,26 @@ export interface components {
          * @description The reply of one advisor in one round.
          * @example {
          *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
-         *       "completed": true,
+         *       "completed": false,
          *       "content": "Whom did you ask?",
-         *       "cost_micros": 0,
-         *       "ended_at": "2026-01-05T09:00:00Z",
-         *       "epoch": 1,
+         *       "cost_micros": null,
+         *       "ended_at": null,
+         *       "epoch": 3,
          *       "error": null,
-         *       "input_tokens": 412,
+         *       "input_tokens": 8400,
          *       "memories": {
          *         "user": 1
          *       },
          *       "model": "demo",
          *       "name": "Martin Buber",
-         *       "output_tokens": 9,
+         *       "output_tokens": 120,
          *       "part": "reply",
-         *       "phase": {
-         *         "name": "question",
-         *         "of": 3,
-         *         "turn": 2
-         *       },
-         *       "profile": {
-         *         "preset": "short",
-         *         "reason": "default"
-         *       },
+         *       "phase": null,
+         *       "profile": null,
          *       "result": null,
-         *       "started_at": "2026-01-05T09:00:00Z",
+         *       "started_at": null,
          *       "state": "done",
-         *       "thinking": null
+         *       "thinking": ""
          *     }
          */
         ReplyOut: {
@@ -10750,6 +11833,10 @@ export interface components {
         /**
          * ReplyProfile
          * @description The [prompt profile](profiles.md) that an advisor had in a turn, and why.
+         * @example {
+         *       "preset": null,
+         *       "reason": "done"
+         *     }
          */
         ReplyProfile: {
             /** Preset */
@@ -10766,8 +11853,18 @@ export interface components {
          *         "persona": 5,
          *         "user": 5
          *       },
-         *       "findings": [],
-         *       "superseded": 2
+         *       "findings": [
+         *         {
+         *           "memories": [
+         *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *             "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *           ],
+         *           "problem": "duplicate",
+         *           "scope": "user",
+         *           "why": "they have the same words"
+         *         }
+         *       ],
+         *       "superseded": 3
          *     }
          */
         ReportOut: {
@@ -10789,39 +11886,17 @@ export interface components {
          * @example {
          *       "cycle": 12,
          *       "messages": [
-         *         {
-         *           "kind": "request",
-         *           "parts": [
-         *             {
-         *               "content": "You are Ada.",
-         *               "part_kind": "system-prompt"
-         *             }
-         *           ]
-         *         }
+         *         null
          *       ],
          *       "model": "anthropic:claude-sonnet-5-5",
-         *       "response": {
-         *         "kind": "response",
-         *         "parts": [
-         *           {
-         *             "content": "Done.",
-         *             "part_kind": "text"
-         *           }
-         *         ]
-         *       },
+         *       "outside": "",
+         *       "private": false,
+         *       "response": null,
          *       "results": null,
-         *       "settings": {
-         *         "max_tokens": 8192
-         *       },
-         *       "step": 0,
-         *       "tokens": 4100,
-         *       "tools": [
-         *         {
-         *           "description": "Say something in a space.",
-         *           "name": "send_message",
-         *           "parameters": {}
-         *         }
-         *       ]
+         *       "settings": {},
+         *       "step": 3,
+         *       "tokens": 3,
+         *       "tools": null
          *     }
          */
         RequestOut: {
@@ -10874,12 +11949,16 @@ export interface components {
          * @description An answer of an agent.
          * @example {
          *       "created_at": 1767603600,
+         *       "denizen": null,
+         *       "error": null,
          *       "id": "resp_019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "incomplete_details": null,
          *       "metadata": {},
          *       "model": "ada",
          *       "object": "response",
          *       "output": [],
          *       "parallel_tool_calls": true,
+         *       "previous_response_id": null,
          *       "status": "completed",
          *       "tool_choice": "auto",
          *       "tools": [],
@@ -10977,6 +12056,11 @@ export interface components {
             input: string | {
                 [key: string]: unknown;
             }[];
+            /**
+             * Instructions
+             * @description For side tasks. Agents have their own.
+             */
+            instructions?: string | null;
             /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -11010,10 +12094,16 @@ export interface components {
              * @description As in `/v1/chat/completions`.
              */
             user?: string | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * RestingOut
          * @description An agent that is suspended because its budget is used up.
+         * @example {
+         *       "scope": "agent:day",
+         *       "until": null
+         *     }
          */
         RestingOut: {
             /**
@@ -11032,13 +12122,13 @@ export interface components {
          * @description How long the messages of a space are kept.
          * @example {
          *       "archive": false,
-         *       "days": 90,
+         *       "days": 3,
          *       "default": {
          *         "archive": false,
-         *         "days": 0
+         *         "days": 3
          *       },
-         *       "expired": 12,
-         *       "own": true
+         *       "expired": 3,
+         *       "own": false
          *     }
          */
         RetentionOut: {
@@ -11107,7 +12197,7 @@ export interface components {
          * RetrievalOut
          * @description A recall of long-term memories in one cycle: numbers, never the text of a memory.
          * @example {
-         *       "characters": 22,
+         *       "characters": 3,
          *       "memories": {
          *         "user": 1
          *       },
@@ -11163,24 +12253,24 @@ export interface components {
          * @description One round of a panel: the replies to a message, cross-talk, or a vote.
          * @example {
          *       "advisor_responses": {},
-         *       "all_completed": true,
+         *       "all_completed": false,
          *       "asked_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "checks": {},
-         *       "completed_at": "2026-01-05T09:00:00Z",
-         *       "cost_micros": 0,
+         *       "completed_at": null,
+         *       "cost_micros": 3,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "input_tokens": 0,
+         *       "input_tokens": 8400,
          *       "kind": "ask",
          *       "message": null,
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-         *       "output_tokens": 0,
+         *       "output_tokens": 120,
          *       "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "question": null,
-         *       "step": 0,
+         *       "step": 3,
          *       "synthesis": null,
          *       "tally": null,
-         *       "turn": 4,
+         *       "turn": 3,
          *       "type": "panel.round"
          *     }
          */
@@ -11262,6 +12352,33 @@ export interface components {
         /**
          * RoundPage
          * @description Rounds, oldest first.
+         * @example {
+         *       "next": null,
+         *       "rounds": [
+         *         {
+         *           "advisor_responses": {},
+         *           "all_completed": false,
+         *           "asked_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "checks": {},
+         *           "completed_at": null,
+         *           "cost_micros": 3,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "input_tokens": 8400,
+         *           "kind": "ask",
+         *           "message": null,
+         *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "output_tokens": 120,
+         *           "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "question": null,
+         *           "step": 3,
+         *           "synthesis": null,
+         *           "tally": null,
+         *           "turn": 3,
+         *           "type": "panel.round"
+         *         }
+         *       ]
+         *     }
          */
         RoundPage: {
             /**
@@ -11310,7 +12427,7 @@ export interface components {
          *       "cause": "user_frustrated",
          *       "cycle": 12,
          *       "metaprompt": "frustration_recovery",
-         *       "number": 4,
+         *       "number": 12,
          *       "outcome": "changed",
          *       "reason": "They have asked three times.",
          *       "state": {
@@ -11361,6 +12478,26 @@ export interface components {
         /**
          * RunPage
          * @description Changes of a state of mind, newest first.
+         * @example {
+         *       "next": null,
+         *       "runs": [
+         *         {
+         *           "at": "2026-01-05T09:00:00Z",
+         *           "by": null,
+         *           "cause": "user_frustrated",
+         *           "cycle": 12,
+         *           "metaprompt": "frustration_recovery",
+         *           "number": 12,
+         *           "outcome": "changed",
+         *           "reason": "They have asked three times.",
+         *           "state": {
+         *             "mood": "empathetic",
+         *             "task_complexity": "simple",
+         *             "user_skill": "novice"
+         *           }
+         *         }
+         *       ]
+         *     }
          */
         RunPage: {
             /**
@@ -11388,6 +12525,51 @@ export interface components {
         /**
          * SearchPage
          * @description The results, newest first.
+         * @example {
+         *       "messages": [
+         *         {
+         *           "author": {
+         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *             "kind": "human",
+         *             "name": "Noor"
+         *           },
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "deleted_at": null,
+         *           "edited_at": null,
+         *           "files": [
+         *             {
+         *               "alt": null,
+         *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "media_type": "image/jpeg",
+         *               "name": "photo.jpg",
+         *               "size": 48213
+         *             }
+         *           ],
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "marked_at": null,
+         *           "mentions": [
+         *             "ada"
+         *           ],
+         *           "metadata": {},
+         *           "outside": false,
+         *           "pinned_at": null,
+         *           "plain": "Good morning, @ada. Did the build pass?",
+         *           "reactions": [
+         *             {
+         *               "by": [
+         *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *               ],
+         *               "emoji": "👍"
+         *             }
+         *           ],
+         *           "reply_to": null,
+         *           "seq": 7,
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "text": "Good morning, @ada. **Did the build pass?**"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
          */
         SearchPage: {
             /** Messages */
@@ -11400,7 +12582,7 @@ export interface components {
         };
         /**
          * SendCode
-         * @description An account elsewhere that you say is yours.
+         * @description An account at another service that you say is yours.
          * @example {
          *       "account": "@noor:example.org"
          *     }
@@ -11460,8 +12642,8 @@ export interface components {
          * ServerUsed
          * @description What all organizations of the server used today, as far as its daily limit counts it.
          * @example {
-         *       "dollars": 1.25,
-         *       "tokens": 420000
+         *       "dollars": 0.25,
+         *       "tokens": 3
          *     }
          */
         ServerUsed: {
@@ -11477,7 +12659,7 @@ export interface components {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "expires_at": null,
-         *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "kind": "session",
          *       "last_used_at": null,
          *       "name": "browser",
@@ -11681,6 +12863,11 @@ export interface components {
         /**
          * Shown
          * @description Something that the agent was shown.
+         * @example {
+         *       "kind": "inbox",
+         *       "outside": "",
+         *       "text": "Good morning, @ada."
+         *     }
          */
         Shown: {
             /**
@@ -11698,16 +12885,81 @@ export interface components {
             text: string;
         };
         /**
+         * SignInBegun
+         * @description A sign-in that was begun.
+         * @example {
+         *       "url": "https://auth.example/authorize?client_id=denizen&state=TRACKER_SIGN_IN.x"
+         *     }
+         */
+        SignInBegun: {
+            /**
+             * Url
+             * @description The address to open in a browser, within ten minutes.
+             */
+            url: string;
+        };
+        /**
+         * SignInServerList
+         * @description MCP servers that an admin signs in to, by name.
+         * @example {
+         *       "servers": [
+         *         {
+         *           "agents": [
+         *             "Ada"
+         *           ],
+         *           "name": "TRACKER_SIGN_IN",
+         *           "signed_in_at": "2026-01-05T09:00:00Z",
+         *           "url": "https://tracker.example/mcp"
+         *         }
+         *       ]
+         *     }
+         */
+        SignInServerList: {
+            /** Servers */
+            servers: components["schemas"]["SignInServerOut"][];
+        };
+        /**
+         * SignInServerOut
+         * @description An MCP server that an admin signs in to.
+         * @example {
+         *       "agents": [
+         *         "Ada"
+         *       ],
+         *       "name": "TRACKER_SIGN_IN",
+         *       "signed_in_at": "2026-01-05T09:00:00Z",
+         *       "url": "https://tracker.example/mcp"
+         *     }
+         */
+        SignInServerOut: {
+            /**
+             * Agents
+             * @description The names of the agents that use it.
+             */
+            agents: string[];
+            /**
+             * Name
+             * @description The secret in which the tokens are kept.
+             */
+            name: string;
+            /**
+             * Signed In At
+             * @description When somebody last signed in.
+             */
+            signed_in_at: string | null;
+            /** Url */
+            url: string;
+        };
+        /**
          * SignalOut
          * @description A signal from the sentiment of people, or from errors.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
          *       "cycle": 12,
          *       "name": "user_frustrated",
-         *       "number": 9,
+         *       "number": 12,
          *       "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *       "rule": "score -0.81, strongly",
-         *       "score": -0.81
+         *       "score": null
          *     }
          */
         SignalOut: {
@@ -11744,6 +12996,20 @@ export interface components {
         /**
          * SignalPage
          * @description The signals of a conversation, newest first.
+         * @example {
+         *       "next": null,
+         *       "signals": [
+         *         {
+         *           "at": "2026-01-05T09:00:00Z",
+         *           "cycle": 12,
+         *           "name": "user_frustrated",
+         *           "number": 12,
+         *           "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "rule": "score -0.81, strongly",
+         *           "score": null
+         *         }
+         *       ]
+         *     }
          */
         SignalPage: {
             /**
@@ -11759,23 +13025,23 @@ export interface components {
          * @description How much of the database your organization uses. Measured once a day.
          * @example {
          *       "bytes": 48200000,
-         *       "bytes_per_day": 310000,
-         *       "database_bytes": 61000000,
+         *       "bytes_per_day": null,
+         *       "database_bytes": null,
          *       "days": [
          *         {
          *           "bytes": 48200000,
-         *           "cycles": 4410,
+         *           "cycles": 12,
          *           "day": "2026-01-05",
-         *           "file_bytes": 12000000,
-         *           "messages": 9120
+         *           "file_bytes": 3,
+         *           "messages": 3
          *         }
          *       ],
-         *       "may_see_all": true,
+         *       "may_see_all": false,
          *       "name": "Lighthouse",
          *       "organizations": [
          *         {
          *           "bytes": 48200000,
-         *           "bytes_per_day": 310000,
+         *           "bytes_per_day": null,
          *           "name": "Lighthouse"
          *         }
          *       ]
@@ -11866,6 +13132,14 @@ export interface components {
         /**
          * SpaceChanged
          * @description The name, the members or the privacy of the space changed.
+         * @example {
+         *       "kind": "conversation",
+         *       "last_seq": 7,
+         *       "name": "Ada",
+         *       "private": false,
+         *       "space": "Kitchen",
+         *       "type": "space.changed"
+         *     }
          */
         SpaceChanged: {
             /**
@@ -11928,6 +13202,14 @@ export interface components {
         /**
          * SpaceJoined
          * @description The person is a member of a space that was not sent before. Read its messages up to `last_seq`.
+         * @example {
+         *       "kind": "conversation",
+         *       "last_seq": 7,
+         *       "name": "Ada",
+         *       "private": false,
+         *       "space": "Kitchen",
+         *       "type": "space.joined"
+         *     }
          */
         SpaceJoined: {
             /**
@@ -11953,6 +13235,10 @@ export interface components {
         /**
          * SpaceLeft
          * @description The person is no longer a member of the space.
+         * @example {
+         *       "space": "Kitchen",
+         *       "type": "space.left"
+         *     }
          */
         SpaceLeft: {
             /** Space */
@@ -11967,6 +13253,54 @@ export interface components {
         /**
          * SpaceList
          * @description Your spaces.
+         * @example {
+         *       "next": null,
+         *       "spaces": [
+         *         {
+         *           "agent_run_limit": 3,
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "floor": "all",
+         *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "kind": "conversation",
+         *           "last_seq": 7,
+         *           "members": [
+         *             {
+         *               "attention": "all",
+         *               "handle": "ada",
+         *               "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *               "kind": "agent",
+         *               "name": "Ada",
+         *               "namesake": false,
+         *               "role": "member",
+         *               "trouble": null
+         *             }
+         *           ],
+         *           "name": "Kitchen",
+         *           "private": false,
+         *           "read_seq": 3,
+         *           "statuses": [
+         *             {
+         *               "actions": [
+         *                 "try_again",
+         *                 "settings"
+         *               ],
+         *               "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *               "behind": null,
+         *               "cause": "key",
+         *               "created_at": "2026-01-05T09:00:00Z",
+         *               "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *               "name": "Ada",
+         *               "retry_at": null,
+         *               "round_id": null,
+         *               "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
+         *             }
+         *           ],
+         *           "stopped": false,
+         *           "unread": 3,
+         *           "unread_mentions": 3
+         *         }
+         *       ]
+         *     }
          */
         SpaceList: {
             /**
@@ -11981,39 +13315,47 @@ export interface components {
          * SpaceOut
          * @description A space.
          * @example {
-         *       "agent_run_limit": 12,
+         *       "agent_run_limit": 3,
          *       "created_at": "2026-01-05T09:00:00Z",
-         *       "floor": "one",
+         *       "floor": "all",
          *       "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "kind": "conversation",
          *       "last_seq": 7,
          *       "members": [
          *         {
          *           "attention": "all",
-         *           "handle": "noor",
-         *           "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-         *           "kind": "human",
-         *           "name": "Noor",
-         *           "role": "member",
-         *           "trouble": null
-         *         },
-         *         {
-         *           "attention": "all",
          *           "handle": "ada",
          *           "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
+         *           "namesake": false,
          *           "role": "member",
          *           "trouble": null
          *         }
          *       ],
          *       "name": "Kitchen",
          *       "private": false,
-         *       "read_seq": 5,
-         *       "statuses": [],
+         *       "read_seq": 3,
+         *       "statuses": [
+         *         {
+         *           "actions": [
+         *             "try_again",
+         *             "settings"
+         *           ],
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "behind": null,
+         *           "cause": "key",
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "name": "Ada",
+         *           "retry_at": null,
+         *           "round_id": null,
+         *           "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
+         *         }
+         *       ],
          *       "stopped": false,
-         *       "unread": 2,
-         *       "unread_mentions": 1
+         *       "unread": 3,
+         *       "unread_mentions": 3
          *     }
          */
         SpaceOut: {
@@ -12080,6 +13422,13 @@ export interface components {
         /**
          * SpaceRead
          * @description The person has read up to `read_seq` there, on this device or another, and `unread` messages are left.
+         * @example {
+         *       "last_seq": 7,
+         *       "read_seq": 3,
+         *       "space": "Kitchen",
+         *       "type": "space.read",
+         *       "unread": 3
+         *     }
          */
         SpaceRead: {
             /** Last Seq */
@@ -12100,6 +13449,27 @@ export interface components {
         /**
          * SpaceStatuses
          * @description All statuses of agents that have not answered in the space; an empty list: none are left.
+         * @example {
+         *       "space": "Kitchen",
+         *       "statuses": [
+         *         {
+         *           "actions": [
+         *             "try_again",
+         *             "settings"
+         *           ],
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "behind": null,
+         *           "cause": "key",
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "name": "Ada",
+         *           "retry_at": null,
+         *           "round_id": null,
+         *           "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
+         *         }
+         *       ],
+         *       "type": "space.statuses"
+         *     }
          */
         SpaceStatuses: {
             /** Space */
@@ -12135,6 +13505,7 @@ export interface components {
             "stream.aborted"?: components["schemas"]["StreamAborted"];
             "stream.delta"?: components["schemas"]["StreamDelta"];
             "stream.started"?: components["schemas"]["StreamStarted"];
+            typing?: components["schemas"]["TypingElsewhere"];
         };
         /**
          * StanceList
@@ -12146,7 +13517,7 @@ export interface components {
          *           "last": null,
          *           "profile": {
          *             "id": "concise",
-         *             "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *             "reason": "default (first turn)"
          *           },
          *           "settings": {},
          *           "space": "Kitchen",
@@ -12157,8 +13528,8 @@ export interface components {
          *             "user_skill": "novice"
          *           },
          *           "told": "your mood is empathetic",
-         *           "turns": 7,
-         *           "updated_at": "2026-01-05T09:00:00Z"
+         *           "turns": 3,
+         *           "updated_at": null
          *         }
          *       ]
          *     }
@@ -12174,7 +13545,7 @@ export interface components {
          *       "imprints": {},
          *       "profile": {
          *         "id": "concise",
-         *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *         "reason": "default (first turn)"
          *       },
          *       "settings": {},
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
@@ -12183,8 +13554,8 @@ export interface components {
          *         "task_complexity": "simple",
          *         "user_skill": "novice"
          *       },
-         *       "turns": 7,
-         *       "updated_at": "2026-01-05T09:00:00Z"
+         *       "turns": 3,
+         *       "updated_at": null
          *     }
          */
         StanceOut: {
@@ -12222,7 +13593,7 @@ export interface components {
          *       "last": null,
          *       "profile": {
          *         "id": "concise",
-         *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *         "reason": "default (first turn)"
          *       },
          *       "settings": {},
          *       "space": "Kitchen",
@@ -12233,8 +13604,8 @@ export interface components {
          *         "user_skill": "novice"
          *       },
          *       "told": "your mood is empathetic",
-         *       "turns": 7,
-         *       "updated_at": "2026-01-05T09:00:00Z"
+         *       "turns": 3,
+         *       "updated_at": null
          *     }
          */
         StandingOut: {
@@ -12315,7 +13686,7 @@ export interface components {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "name": "Ada",
-         *       "retry_at": "2026-01-05T09:10:00Z",
+         *       "retry_at": null,
          *       "round_id": null,
          *       "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
          *     }
@@ -12376,6 +13747,18 @@ export interface components {
         /**
          * Step
          * @description A step of the open cycle is stored: what the model answered.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "cycle": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "input_tokens": 8400,
+         *       "model": "anthropic:claude-sonnet-5-5",
+         *       "output_tokens": 120,
+         *       "step": 3,
+         *       "tools": [
+         *         "send_message"
+         *       ],
+         *       "type": "step"
+         *     }
          */
         Step: {
             /** Agent */
@@ -12405,28 +13788,29 @@ export interface components {
          * @example {
          *       "calls": [
          *         {
-         *           "arguments": {
-         *             "text": "It did."
-         *           },
+         *           "arguments": null,
          *           "result": "{\"success\": true}",
          *           "tool": "send_message"
          *         }
          *       ],
          *       "model": "anthropic:claude-sonnet-5-5",
+         *       "outside": false,
+         *       "results_outside": "",
          *       "shown": [
          *         {
          *           "kind": "inbox",
-         *           "text": "[INBOX] …"
+         *           "outside": "",
+         *           "text": "Good morning, @ada."
          *         }
          *       ],
-         *       "step": 0,
-         *       "text": "",
+         *       "step": 3,
+         *       "text": "Good morning, @ada.",
          *       "thinking": "",
          *       "usage": {
-         *         "cache_read_tokens": 3900,
-         *         "cache_write_tokens": 0,
-         *         "input_tokens": 4200,
-         *         "output_tokens": 60
+         *         "cache_read_tokens": 3,
+         *         "cache_write_tokens": 3,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120
          *       }
          *     }
          */
@@ -12497,9 +13881,7 @@ export interface components {
          * StoppedAnswers
          * @description Which agents were stopped.
          * @example {
-         *       "agents": [
-         *         "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
-         *       ]
+         *       "agents": []
          *     }
          */
         StoppedAnswers: {
@@ -12512,6 +13894,13 @@ export interface components {
         /**
          * StreamAborted
          * @description This text is not posted.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "epoch": 3,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "reason": "done",
+         *       "type": "stream.aborted"
+         *     }
          */
         StreamAborted: {
             /** Agent */
@@ -12532,6 +13921,14 @@ export interface components {
         /**
          * StreamDelta
          * @description More of its text; it begins `offset` characters (Unicode code points) into it.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "epoch": 3,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "offset": 3,
+         *       "text": "Good morning, @ada.",
+         *       "type": "stream.delta"
+         *     }
          */
         StreamDelta: {
             /** Agent */
@@ -12565,6 +13962,13 @@ export interface components {
         /**
          * StreamReady
          * @description The spaces the person is in; what was missed follows, then what happens.
+         * @example {
+         *       "read": {},
+         *       "spaces": [
+         *         "Kitchen"
+         *       ],
+         *       "type": "ready"
+         *     }
          */
         StreamReady: {
             /** Read */
@@ -12583,6 +13987,15 @@ export interface components {
         /**
          * StreamStarted
          * @description An agent begins to write the message of this id.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "epoch": 3,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "offset": 0,
+         *       "reply_to": null,
+         *       "space": "Kitchen",
+         *       "type": "stream.started"
+         *     }
          */
         StreamStarted: {
             /** Agent */
@@ -12628,6 +14041,16 @@ export interface components {
         /**
          * SuggestionList
          * @description The suggestions of a model.
+         * @example {
+         *       "suggestions": [
+         *         {
+         *           "description": "You get up at two.",
+         *           "kind": "role",
+         *           "name": "A baker of thirty years",
+         *           "reason": "Knows the nights."
+         *         }
+         *       ]
+         *     }
          */
         SuggestionList: {
             /** Suggestions */
@@ -12659,6 +14082,18 @@ export interface components {
         /**
          * TallyOut
          * @description The result of a vote.
+         * @example {
+         *       "camps": [
+         *         {
+         *           "advisors": [],
+         *           "confidence": 0.25,
+         *           "position": "For it.",
+         *           "weight": 0.25
+         *         }
+         *       ],
+         *       "dissent": {},
+         *       "leading": null
+         *     }
          */
         TallyOut: {
             /** Camps */
@@ -12704,22 +14139,16 @@ export interface components {
          * TestOut
          * @description The result of the test.
          * @example {
-         *       "called_tool": true,
-         *       "facts": {
-         *         "context_source": "/v1/models of its server",
-         *         "context_tokens": 8192,
-         *         "images": null,
-         *         "input_price": null,
-         *         "output_price": null,
-         *         "thinking": "unknown",
-         *         "tools": null
-         *       },
-         *       "input_tokens": 112,
+         *       "called_tool": false,
+         *       "code": "model_key_rejected",
+         *       "facts": null,
+         *       "input_tokens": 8400,
          *       "name": "llamacpp:qwen2.5",
-         *       "ok": true,
-         *       "output_tokens": 9,
-         *       "seconds": 1.4,
-         *       "text": "",
+         *       "ok": false,
+         *       "output_tokens": 120,
+         *       "problem": null,
+         *       "seconds": 0,
+         *       "text": "Good morning, @ada.",
          *       "thought": false
          *     }
          */
@@ -12793,7 +14222,7 @@ export interface components {
          *         "created_at": "2026-01-05T09:00:00Z",
          *         "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *         "expires_at": null,
-         *         "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *         "kind": "token",
          *         "last_used_at": null,
          *         "name": "Backup script",
@@ -12818,7 +14247,7 @@ export interface components {
          *           "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *           "expires_at": null,
          *           "handle": "noor",
-         *           "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *           "kind": "token",
          *           "last_used_at": null,
          *           "name": "Backup script",
@@ -12836,6 +14265,13 @@ export interface components {
         /**
          * TokenOut
          * @description The token, session or sign-in through an identity provider (`jwt`) of this request.
+         * @example {
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "expires_at": null,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "kind": "token",
+         *       "name": "browser"
+         *     }
          */
         TokenOut: {
             /**
@@ -12858,6 +14294,15 @@ export interface components {
         /**
          * Tool
          * @description A tool call of the open cycle: about to be made, put to people, or done.
+         * @example {
+         *       "agent": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "cycle": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "position": 1,
+         *       "state": "intent",
+         *       "step": 3,
+         *       "tool": "send_message",
+         *       "type": "tool"
+         *     }
          */
         Tool: {
             /** Agent */
@@ -12886,9 +14331,7 @@ export interface components {
          * ToolCall
          * @description A tool call of the model, and its result.
          * @example {
-         *       "arguments": {
-         *         "text": "It did."
-         *       },
+         *       "arguments": null,
          *       "result": "{\"success\": true}",
          *       "tool": "send_message"
          *     }
@@ -12906,6 +14349,14 @@ export interface components {
         /**
          * ToolList
          * @description Tools of this server, in addition to the built-in ones.
+         * @example {
+         *       "tools": [
+         *         {
+         *           "description": "Look something up in the handbook.",
+         *           "name": "look_up"
+         *         }
+         *       ]
+         *     }
          */
         ToolList: {
             /** Tools */
@@ -12958,7 +14409,7 @@ export interface components {
          *       },
          *       "failed": null,
          *       "prompt": "The person you talk with seems frustrated …",
-         *       "reason": ""
+         *       "reason": "done"
          *     }
          */
         TriedOut: {
@@ -13063,7 +14514,7 @@ export interface components {
          * @description An agent with events that are not handled.
          * @example {
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-         *       "events": 1,
+         *       "events": 3,
          *       "handle": "ada",
          *       "name": "Ada",
          *       "since": "2026-01-05T09:00:00Z"
@@ -13156,6 +14607,33 @@ export interface components {
             type: "turn_interval";
         };
         /**
+         * TypingElsewhere
+         * @description Somebody is typing in a connected room of another service. It holds for about ten seconds.
+         * @example {
+         *       "account": "@noor:example.org",
+         *       "name": "Ada",
+         *       "space": "Kitchen",
+         *       "type": "typing"
+         *     }
+         */
+        TypingElsewhere: {
+            /**
+             * Account
+             * @description The account at that service, to tell people of the same name apart.
+             */
+            account: string;
+            /** Name */
+            name: string;
+            /** Space */
+            space: string;
+            /**
+             * Type
+             * @default typing
+             * @constant
+             */
+            type: "typing";
+        };
+        /**
          * UrgentRule
          * @description When an agent wants to be interrupted.
          */
@@ -13211,10 +14689,10 @@ export interface components {
          * UsageOfCall
          * @description The tokens of one model call.
          * @example {
-         *       "cache_read_tokens": 3900,
-         *       "cache_write_tokens": 0,
-         *       "input_tokens": 4200,
-         *       "output_tokens": 60
+         *       "cache_read_tokens": 3,
+         *       "cache_write_tokens": 3,
+         *       "input_tokens": 8400,
+         *       "output_tokens": 120
          *     }
          */
         UsageOfCall: {
@@ -13231,58 +14709,58 @@ export interface components {
          * UsageOut
          * @description The usage of your organization's agents and panels.
          * @example {
-         *       "by": "agent",
+         *       "by": "day",
          *       "days": [
          *         {
-         *           "cache_read_tokens": 150000,
-         *           "cache_write_tokens": 12000,
-         *           "cached_share": 0.8242,
-         *           "calls": 41,
+         *           "cache_read_tokens": 3,
+         *           "cache_write_tokens": 3,
+         *           "cached_share": null,
+         *           "calls": 3,
          *           "day": "2026-01-05",
-         *           "dollars": 0.31,
-         *           "input_tokens": 182000,
-         *           "output_tokens": 6400,
+         *           "dollars": 0.25,
+         *           "input_tokens": 8400,
+         *           "output_tokens": 120,
          *           "unpriced_calls": 0
          *         }
          *       ],
          *       "groups": [
          *         {
-         *           "cache_read_tokens": 150000,
-         *           "cache_write_tokens": 12000,
-         *           "cached_share": 0.8242,
-         *           "calls": 41,
+         *           "cache_read_tokens": 3,
+         *           "cache_write_tokens": 3,
+         *           "cached_share": null,
+         *           "calls": 3,
          *           "days": [
          *             {
-         *               "cache_read_tokens": 150000,
-         *               "cache_write_tokens": 12000,
-         *               "cached_share": 0.8242,
-         *               "calls": 41,
+         *               "cache_read_tokens": 3,
+         *               "cache_write_tokens": 3,
+         *               "cached_share": null,
+         *               "calls": 3,
          *               "day": "2026-01-05",
-         *               "dollars": 0.31,
-         *               "input_tokens": 182000,
-         *               "output_tokens": 6400,
+         *               "dollars": 0.25,
+         *               "input_tokens": 8400,
+         *               "output_tokens": 120,
          *               "unpriced_calls": 0
          *             }
          *           ],
-         *           "dollars": 0.31,
-         *           "input_tokens": 182000,
+         *           "dollars": 0.25,
+         *           "input_tokens": 8400,
          *           "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
-         *           "output_tokens": 6400,
+         *           "output_tokens": 120,
          *           "unpriced_calls": 0
          *         }
          *       ],
-         *       "others": 0,
+         *       "others": 3,
          *       "since": "2026-01-05",
          *       "total": {
-         *         "cache_read_tokens": 150000,
-         *         "cache_write_tokens": 12000,
-         *         "cached_share": 0.8242,
-         *         "calls": 41,
-         *         "dollars": 0.31,
-         *         "input_tokens": 182000,
-         *         "output_tokens": 6400,
+         *         "cache_read_tokens": 3,
+         *         "cache_write_tokens": 3,
+         *         "cached_share": null,
+         *         "calls": 3,
+         *         "dollars": 0.25,
+         *         "input_tokens": 8400,
+         *         "output_tokens": 120,
          *         "unpriced_calls": 0
          *       },
          *       "until": "2026-01-05"
@@ -13325,13 +14803,13 @@ export interface components {
          * UsedOut
          * @description Model calls, the tokens they read and wrote, and what they cost.
          * @example {
-         *       "cache_read_tokens": 150000,
-         *       "cache_write_tokens": 12000,
-         *       "cached_share": 0.8242,
-         *       "calls": 41,
-         *       "dollars": 0.31,
-         *       "input_tokens": 182000,
-         *       "output_tokens": 6400,
+         *       "cache_read_tokens": 3,
+         *       "cache_write_tokens": 3,
+         *       "cached_share": null,
+         *       "calls": 3,
+         *       "dollars": 0.25,
+         *       "input_tokens": 8400,
+         *       "output_tokens": 120,
          *       "unpriced_calls": 0
          *     }
          */
@@ -13391,9 +14869,9 @@ export interface components {
          *           "name": "Martin Buber",
          *           "profile": {
          *             "id": "concise",
-         *             "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *             "reason": "default (first turn)"
          *           },
-         *           "reflects": true,
+         *           "reflects": false,
          *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *           "state": {
          *             "mood": "empathetic",
@@ -13401,8 +14879,8 @@ export interface components {
          *             "user_skill": "novice"
          *           },
          *           "told": "your mood is empathetic",
-         *           "turns": 7,
-         *           "updated_at": "2026-01-05T09:00:00Z",
+         *           "turns": 3,
+         *           "updated_at": null,
          *           "voice": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
          *         }
          *       ]
@@ -13421,9 +14899,9 @@ export interface components {
          *       "name": "Martin Buber",
          *       "profile": {
          *         "id": "concise",
-         *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *         "reason": "default (first turn)"
          *       },
-         *       "reflects": true,
+         *       "reflects": false,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "state": {
          *         "mood": "empathetic",
@@ -13431,8 +14909,8 @@ export interface components {
          *         "user_skill": "novice"
          *       },
          *       "told": "your mood is empathetic",
-         *       "turns": 7,
-         *       "updated_at": "2026-01-05T09:00:00Z",
+         *       "turns": 3,
+         *       "updated_at": null,
          *       "voice": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
          *     }
          */
@@ -13521,6 +14999,20 @@ export interface components {
         /**
          * WebhookList
          * @description The webhooks of an agent, including revoked ones.
+         * @example {
+         *       "webhooks": [
+         *         {
+         *           "created_at": "2026-01-05T09:00:00Z",
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "last_used_at": null,
+         *           "name": "GitHub, website",
+         *           "path": "/hooks/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "revoked_at": null,
+         *           "scheme": "github",
+         *           "urgent": false
+         *         }
+         *       ]
+         *     }
          */
         WebhookList: {
             /** Webhooks */
@@ -13573,6 +15065,22 @@ export interface components {
         /**
          * WindowOut
          * @description The content of the next request.
+         * @example {
+         *       "era": 3,
+         *       "limit": 3,
+         *       "parts": [
+         *         {
+         *           "first_cycle": null,
+         *           "last_cycle": null,
+         *           "outside": false,
+         *           "part": "layers",
+         *           "sections": [],
+         *           "text": "[EARLIER CYCLES …]",
+         *           "tokens": 3
+         *         }
+         *       ],
+         *       "used": 3
+         *     }
          */
         WindowOut: {
             /**
@@ -13594,11 +15102,13 @@ export interface components {
          * WindowPart
          * @description One part of the next request.
          * @example {
-         *       "first_cycle": 1,
-         *       "last_cycle": 80,
+         *       "first_cycle": null,
+         *       "last_cycle": null,
+         *       "outside": false,
          *       "part": "layers",
+         *       "sections": [],
          *       "text": "[EARLIER CYCLES …]",
-         *       "tokens": 2100
+         *       "tokens": 3
          *     }
          */
         WindowPart: {
@@ -13639,11 +15149,11 @@ export interface components {
          * WindowSection
          * @description A part of the layers, about some cycles.
          * @example {
-         *       "first_cycle": 1,
+         *       "first_cycle": 3,
          *       "kind": "group",
-         *       "last_cycle": 10,
+         *       "last_cycle": 3,
          *       "text": "10 cycles, 2026-01-05. With Noor (9).",
-         *       "tokens": 210
+         *       "tokens": 3
          *     }
          */
         WindowSection: {
@@ -13786,17 +15296,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "addresses": [
-                     *         {
-                     *           "account": "@noor:example.org",
-                     *           "bridge_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "linked_at": "2026-01-05T09:00:00Z"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["AddressList"];
                 };
             };
@@ -13830,23 +15329,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "agents": [
-                     *         {
-                     *           "about": "You look after this house.",
-                     *           "handle": "ada",
-                     *           "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-                     *           "last_cycle_at": "2026-01-05T09:00:00Z",
-                     *           "model": "demo",
-                     *           "name": "Ada",
-                     *           "purpose": "Keeps the house in order.",
-                     *           "status": "sleeping"
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
@@ -14009,26 +15491,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "approvals": [
-                     *         {
-                     *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-                     *           "arguments": {
-                     *             "body": "Hello",
-                     *             "to": "bo@example.com"
-                     *           },
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "expires_at": "2026-01-06T09:00:00Z",
-                     *           "given_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "tool": "send_email",
-                     *           "uses_left": 2
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["ApprovalList"];
                 };
             };
@@ -14093,21 +15555,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "crossings": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "from_space": "Diary",
-                     *           "from_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "to_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "words": 9
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["CrossingPage"];
                 };
             };
@@ -14210,38 +15657,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "answers": [
-                     *         {
-                     *           "difference": [
-                     *             "--- anthropic:claude-sonnet-5-5",
-                     *             "+++ openai:gpt-6.1-terra",
-                     *             "-Yes.",
-                     *             "+It did."
-                     *           ],
-                     *           "dollars": 0.01,
-                     *           "model": "openai:gpt-6.1-terra",
-                     *           "response": {
-                     *             "kind": "response",
-                     *             "parts": [
-                     *               {
-                     *                 "content": "Done.",
-                     *                 "part_kind": "text"
-                     *               }
-                     *             ]
-                     *           },
-                     *           "step": 0,
-                     *           "usage": {
-                     *             "cache_read_tokens": 0,
-                     *             "cache_write_tokens": 0,
-                     *             "input_tokens": 4200,
-                     *             "output_tokens": 60
-                     *           }
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["AnswersAgain"];
                 };
             };
@@ -14410,18 +15825,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "goals": [
-                     *         {
-                     *           "number": 1,
-                     *           "priority": "normal",
-                     *           "status": "active",
-                     *           "text": "Keep the pantry stocked."
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["GoalList"];
                 };
             };
@@ -14559,34 +15962,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "events": [
-                     *         {
-                     *           "attempts": 0,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "cycle_id": null,
-                     *           "hop": 0,
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "lane": "normal",
-                     *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "not_before": null,
-                     *           "number": 4711,
-                     *           "payload": {},
-                     *           "sender": "Noor",
-                     *           "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "sender_kind": "human",
-                     *           "space": "Kitchen",
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "state": "pending",
-                     *           "text": "Good morning, @ada.",
-                     *           "type": "mention",
-                     *           "wakes": true
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["InboxPage"];
                 };
             };
@@ -14682,32 +16057,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "entries": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "cycle": 12,
-                     *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "kind": "inbox",
-                     *           "message": {
-                     *             "kind": "request",
-                     *             "parts": [
-                     *               {
-                     *                 "content": "[INBOX] …",
-                     *                 "part_kind": "user-prompt"
-                     *               }
-                     *             ]
-                     *           },
-                     *           "outside": "",
-                     *           "private": 0,
-                     *           "seq": 41,
-                     *           "tokens": 96
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["LogPage"];
                 };
             };
@@ -14743,31 +16092,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "memories": [
-                     *         {
-                     *           "agent_id": null,
-                     *           "category": "preferences",
-                     *           "confidence": 0.9,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "scope": "user",
-                     *           "sources": [
-                     *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
-                     *           ],
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "superseded_by": null,
-                     *           "text": "Noor likes short answers.",
-                     *           "updated_at": "2026-01-05T09:00:00Z",
-                     *           "used_at": "2026-01-05T09:00:00Z",
-                     *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "uses": 3
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
@@ -14830,16 +16154,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "notes": [
-                     *         {
-                     *           "key": "tea",
-                     *           "text": "Noor takes it without sugar."
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["NoteList"];
                 };
             };
@@ -14937,22 +16251,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "plans": [
-                     *         {
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "instruction": "Look whether the windows are closed.",
-                     *           "kind": "plan",
-                     *           "last_run": null,
-                     *           "name": "Morning round",
-                     *           "next_run": "2026-01-05T09:00:00Z",
-                     *           "schedule": "0 7 * * * (Europe/Berlin)",
-                     *           "state": "waiting"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["PlanList"];
                 };
             };
@@ -15060,23 +16358,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "found": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "cycle": 3,
-                     *           "kind": "heard",
-                     *           "pointer": "",
-                     *           "score": 7.1,
-                     *           "space": "Kitchen",
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "text": "I take my tea without sugar.",
-                     *           "who": "Noor"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["RecallOut"];
                 };
             };
@@ -15237,28 +16518,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "runs": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "by": null,
-                     *           "cause": "user_frustrated",
-                     *           "cycle": 12,
-                     *           "metaprompt": "frustration_recovery",
-                     *           "number": 4,
-                     *           "outcome": "changed",
-                     *           "reason": "They have asked three times.",
-                     *           "state": {
-                     *             "mood": "empathetic",
-                     *             "task_complexity": "simple",
-                     *             "user_skill": "novice"
-                     *           }
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
@@ -15330,22 +16589,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "signals": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "cycle": 12,
-                     *           "name": "user_frustrated",
-                     *           "number": 9,
-                     *           "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "rule": "score -0.81, strongly",
-                     *           "score": -0.81
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["SignalPage"];
                 };
             };
@@ -15622,22 +16865,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "webhooks": [
-                     *         {
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "last_used_at": null,
-                     *           "name": "GitHub, website",
-                     *           "path": "/hooks/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "revoked_at": null,
-                     *           "scheme": "github",
-                     *           "urgent": false
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["WebhookList"];
                 };
             };
@@ -15814,41 +17041,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "bridges": [
-                     *         {
-                     *           "channels": [
-                     *             {
-                     *               "connected": true,
-                     *               "created_at": "2026-01-05T09:00:00Z",
-                     *               "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *               "room": "ticket-7",
-                     *               "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *               "space_name": "Kitchen"
-                     *             }
-                     *           ],
-                     *           "connected_at": "2026-01-05T09:00:00Z",
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "failed": 0,
-                     *           "handle": "helpdesk",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "kind": "webhook",
-                     *           "name": "Helpdesk",
-                     *           "path": "/hooks/bridges/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "problem": null,
-                     *           "problem_at": null,
-                     *           "retry_at": null,
-                     *           "settings": {
-                     *             "url": "https://example.org/denizen"
-                     *           },
-                     *           "state": "connected",
-                     *           "waiting": 0,
-                     *           "waiting_since": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["BridgeList"];
                 };
             };
@@ -15978,6 +17170,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BridgeOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_bridge_addresses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BridgeAddressList"];
                 };
             };
             /** @description What went wrong. */
@@ -16122,6 +17345,64 @@ export interface operations {
             };
         };
     };
+    pause_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_bridge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                bridge_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     retry_bridge: {
         parameters: {
             query?: never;
@@ -16166,32 +17447,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "calls": [
-                     *         {
-                     *           "after_seq": 7,
-                     *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-                     *           "approval": false,
-                     *           "arguments": {
-                     *             "question": "Deploy v2.1?"
-                     *           },
-                     *           "code": null,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "expires_at": "2026-01-06T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "mode": "pause",
-                     *           "result": null,
-                     *           "settled_at": null,
-                     *           "settled_by": null,
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "state": "waiting",
-                     *           "tool": "confirm_action",
-                     *           "why": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["CallList"];
                 };
             };
@@ -16357,22 +17612,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "entities": [
-                     *         {
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "handle": "sam",
-                     *           "id": "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f",
-                     *           "kind": "human",
-                     *           "left_at": null,
-                     *           "name": "Sam",
-                     *           "role": "member"
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["EntityPage"];
                 };
             };
@@ -16535,17 +17774,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "identities": [
-                     *         {
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "issuer": "https://login.example.com",
-                     *           "subject": "248289761001"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["IdentityList"];
                 };
             };
@@ -16638,7 +17866,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "image/*": string;
+                "application/octet-stream": string;
             };
         };
         responses: {
@@ -17077,19 +18305,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "keys": [
-                     *         {
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "hint": "…cdef",
-                     *           "name": "OPENAI_API_KEY",
-                     *           "updated_at": "2026-01-05T09:00:00Z",
-                     *           "whose": "organization"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
@@ -17206,6 +18421,99 @@ export interface operations {
             };
         };
     };
+    list_mcp_servers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInServerList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    finish_mcp_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FinishSignIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInServerOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_mcp_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInBegun"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     me: {
         parameters: {
             query?: never;
@@ -17292,31 +18600,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "memories": [
-                     *         {
-                     *           "agent_id": null,
-                     *           "category": "preferences",
-                     *           "confidence": 0.9,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "scope": "user",
-                     *           "sources": [
-                     *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
-                     *           ],
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "superseded_by": null,
-                     *           "text": "Noor likes short answers.",
-                     *           "updated_at": "2026-01-05T09:00:00Z",
-                     *           "used_at": "2026-01-05T09:00:00Z",
-                     *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "uses": 3
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
@@ -17472,42 +18755,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "versions": [
-                     *         {
-                     *           "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "current": true,
-                     *           "difference": [
-                     *             {
-                     *               "kind": "same",
-                     *               "text": "Noor likes "
-                     *             },
-                     *             {
-                     *               "kind": "removed",
-                     *               "text": "short "
-                     *             },
-                     *             {
-                     *               "kind": "added",
-                     *               "text": "long "
-                     *             },
-                     *             {
-                     *               "kind": "same",
-                     *               "text": "answers."
-                     *             }
-                     *           ],
-                     *           "id": "17.42",
-                     *           "kind": "corrected",
-                     *           "memory_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "model": "",
-                     *           "number": 2,
-                     *           "sources": [],
-                     *           "text": "Noor likes long answers."
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["MemoryHistory"];
                 };
             };
@@ -17582,44 +18829,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "messages": [
-                     *         {
-                     *           "author": {
-                     *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *             "kind": "human",
-                     *             "name": "Noor"
-                     *           },
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "deleted_at": null,
-                     *           "edited_at": null,
-                     *           "files": [],
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "marked_at": "2026-01-05T09:01:00Z",
-                     *           "mentions": [
-                     *             "ada"
-                     *           ],
-                     *           "metadata": {},
-                     *           "outside": false,
-                     *           "plain": "Good morning, @ada. Did the build pass?",
-                     *           "reactions": [
-                     *             {
-                     *               "by": [
-                     *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
-                     *               ],
-                     *               "emoji": "👍"
-                     *             }
-                     *           ],
-                     *           "reply_to": null,
-                     *           "seq": 7,
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "text": "Good morning, @ada. **Did the build pass?**"
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["SearchPage"];
                 };
             };
@@ -18054,20 +19263,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "panels": [
-                     *         {
-                     *           "advisors": [],
-                     *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "name": "Board",
-                     *           "private": false,
-                     *           "settings": {},
-                     *           "turns": 3
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["PanelList"];
                 };
             };
@@ -18201,28 +19396,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "advisors": [
-                     *         {
-                     *           "active": true,
-                     *           "assertions": [],
-                     *           "colour": "#2f6f9f",
-                     *           "description": "You look for the encounter.",
-                     *           "group": "Philosophers",
-                     *           "handle": "martin-buber",
-                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
-                     *           "max_tokens": null,
-                     *           "model": null,
-                     *           "name": "Martin Buber",
-                     *           "phases": null,
-                     *           "position": 1,
-                     *           "reasoning": false,
-                     *           "reflection": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -18327,28 +19500,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "advisors": [
-                     *         {
-                     *           "active": true,
-                     *           "assertions": [],
-                     *           "colour": "#2f6f9f",
-                     *           "description": "You look for the encounter.",
-                     *           "group": "Philosophers",
-                     *           "handle": "martin-buber",
-                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
-                     *           "max_tokens": null,
-                     *           "model": null,
-                     *           "name": "Martin Buber",
-                     *           "phases": null,
-                     *           "position": 1,
-                     *           "reasoning": false,
-                     *           "reflection": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -18387,28 +19538,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "advisors": [
-                     *         {
-                     *           "active": true,
-                     *           "assertions": [],
-                     *           "colour": "#2f6f9f",
-                     *           "description": "You look for the encounter.",
-                     *           "group": "Philosophers",
-                     *           "handle": "martin-buber",
-                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
-                     *           "max_tokens": null,
-                     *           "model": null,
-                     *           "name": "Martin Buber",
-                     *           "phases": null,
-                     *           "position": 1,
-                     *           "reasoning": false,
-                     *           "reflection": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -18444,28 +19573,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "advisors": [
-                     *         {
-                     *           "active": true,
-                     *           "assertions": [],
-                     *           "colour": "#2f6f9f",
-                     *           "description": "You look for the encounter.",
-                     *           "group": "Philosophers",
-                     *           "handle": "martin-buber",
-                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
-                     *           "max_tokens": null,
-                     *           "model": null,
-                     *           "name": "Martin Buber",
-                     *           "phases": null,
-                     *           "position": 1,
-                     *           "reasoning": false,
-                     *           "reflection": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -18501,18 +19608,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "suggestions": [
-                     *         {
-                     *           "description": "You get up at two.",
-                     *           "kind": "role",
-                     *           "name": "A baker of thirty years",
-                     *           "reason": "Knows the nights."
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["SuggestionList"];
                 };
             };
@@ -18650,35 +19745,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "rounds": [
-                     *         {
-                     *           "advisor_responses": {},
-                     *           "all_completed": true,
-                     *           "asked_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "checks": {},
-                     *           "completed_at": "2026-01-05T09:00:00Z",
-                     *           "cost_micros": 0,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "input_tokens": 0,
-                     *           "kind": "ask",
-                     *           "message": null,
-                     *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "output_tokens": 0,
-                     *           "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "question": null,
-                     *           "step": 0,
-                     *           "synthesis": null,
-                     *           "tally": null,
-                     *           "turn": 4,
-                     *           "type": "panel.round"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["RoundPage"];
                 };
             };
@@ -19064,28 +20130,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "runs": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "by": null,
-                     *           "cause": "user_frustrated",
-                     *           "cycle": 12,
-                     *           "metaprompt": "frustration_recovery",
-                     *           "number": 4,
-                     *           "outcome": "changed",
-                     *           "reason": "They have asked three times.",
-                     *           "state": {
-                     *             "mood": "empathetic",
-                     *             "task_complexity": "simple",
-                     *             "user_skill": "novice"
-                     *           }
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
@@ -19121,22 +20165,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "signals": [
-                     *         {
-                     *           "at": "2026-01-05T09:00:00Z",
-                     *           "cycle": 12,
-                     *           "name": "user_frustrated",
-                     *           "number": 9,
-                     *           "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "rule": "score -0.81, strongly",
-                     *           "score": -0.81
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["SignalPage"];
                 };
             };
@@ -19583,26 +20611,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "receipts": [
-                     *         {
-                     *           "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "dry_run": false,
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "kind": "message",
-                     *           "removed": {
-                     *             "log": 4,
-                     *             "messages": 1,
-                     *             "passages": 2
-                     *           },
-                     *           "subject_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["ReceiptPage"];
                 };
             };
@@ -19725,48 +20733,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "next": null,
-                     *       "spaces": [
-                     *         {
-                     *           "agent_run_limit": 12,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "floor": "one",
-                     *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "kind": "conversation",
-                     *           "last_seq": 7,
-                     *           "members": [
-                     *             {
-                     *               "attention": "all",
-                     *               "handle": "noor",
-                     *               "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *               "kind": "human",
-                     *               "name": "Noor",
-                     *               "role": "member",
-                     *               "trouble": null
-                     *             },
-                     *             {
-                     *               "attention": "all",
-                     *               "handle": "ada",
-                     *               "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-                     *               "kind": "agent",
-                     *               "name": "Ada",
-                     *               "role": "member",
-                     *               "trouble": null
-                     *             }
-                     *           ],
-                     *           "name": "Kitchen",
-                     *           "private": false,
-                     *           "read_seq": 5,
-                     *           "statuses": [],
-                     *           "stopped": false,
-                     *           "unread": 2,
-                     *           "unread_mentions": 1
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["SpaceList"];
                 };
             };
@@ -19936,32 +20902,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "calls": [
-                     *         {
-                     *           "after_seq": 7,
-                     *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
-                     *           "approval": false,
-                     *           "arguments": {
-                     *             "question": "Deploy v2.1?"
-                     *           },
-                     *           "code": null,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "expires_at": "2026-01-06T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "mode": "pause",
-                     *           "result": null,
-                     *           "settled_at": null,
-                     *           "settled_by": null,
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "state": "waiting",
-                     *           "tool": "confirm_action",
-                     *           "why": null
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["CallList"];
                 };
             };
@@ -20164,31 +21104,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "memories": [
-                     *         {
-                     *           "agent_id": null,
-                     *           "category": "preferences",
-                     *           "confidence": 0.9,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "scope": "user",
-                     *           "sources": [
-                     *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
-                     *           ],
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "superseded_by": null,
-                     *           "text": "Noor likes short answers.",
-                     *           "updated_at": "2026-01-05T09:00:00Z",
-                     *           "used_at": "2026-01-05T09:00:00Z",
-                     *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *           "uses": 3
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
@@ -20290,44 +21205,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "messages": [
-                     *         {
-                     *           "author": {
-                     *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *             "kind": "human",
-                     *             "name": "Noor"
-                     *           },
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "deleted_at": null,
-                     *           "edited_at": null,
-                     *           "files": [],
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "marked_at": "2026-01-05T09:01:00Z",
-                     *           "mentions": [
-                     *             "ada"
-                     *           ],
-                     *           "metadata": {},
-                     *           "outside": false,
-                     *           "plain": "Good morning, @ada. Did the build pass?",
-                     *           "reactions": [
-                     *             {
-                     *               "by": [
-                     *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
-                     *               ],
-                     *               "emoji": "👍"
-                     *             }
-                     *           ],
-                     *           "reply_to": null,
-                     *           "seq": 7,
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "text": "Good morning, @ada. **Did the build pass?**"
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
@@ -20660,43 +21537,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "messages": [
-                     *         {
-                     *           "author": {
-                     *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
-                     *             "kind": "human",
-                     *             "name": "Noor"
-                     *           },
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "deleted_at": null,
-                     *           "edited_at": null,
-                     *           "files": [],
-                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                     *           "marked_at": "2026-01-05T09:01:00Z",
-                     *           "mentions": [
-                     *             "ada"
-                     *           ],
-                     *           "metadata": {},
-                     *           "outside": false,
-                     *           "plain": "Good morning, @ada. Did the build pass?",
-                     *           "reactions": [
-                     *             {
-                     *               "by": [
-                     *                 "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
-                     *               ],
-                     *               "emoji": "👍"
-                     *             }
-                     *           ],
-                     *           "reply_to": null,
-                     *           "seq": 7,
-                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-                     *           "text": "Good morning, @ada. **Did the build pass?**"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["PinnedMessages"];
                 };
             };
@@ -21068,16 +21908,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "tools": [
-                     *         {
-                     *           "description": "Look something up in the handbook.",
-                     *           "name": "look_up"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/json": components["schemas"]["ToolList"];
                 };
             };
@@ -21490,6 +22320,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "created": 3,
+                     *           "id": "ada",
+                     *           "object": "model",
+                     *           "owned_by": "Home"
+                     *         }
+                     *       ],
+                     *       "object": "list"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ModelList"];
                 };
             };

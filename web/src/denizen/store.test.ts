@@ -281,3 +281,11 @@ test("only a new summary makes the client load the summary again", () => {
   assert.equal(reduce(before, { ...told, rolling_memory: summary }).came[SPACE], 1);
   assert.equal(reduce(before, { ...told, agent: "bo", rolling_memory: null }).came[SPACE], undefined);
 });
+
+test("who types elsewhere is known until they wrote", () => {
+  const typing = state({ type: "typing", space: SPACE, name: "Eve", account: "U1" });
+  assert.deepEqual(typing.typing, { [SPACE]: { name: "Eve" } });
+  const eve = { ...message(1), author: { id: "eve", kind: "human" as const, name: "Eve" } };
+  assert.deepEqual(reduce(typing, { type: "message", message: { ...eve, author: { ...eve.author, name: "Mia" } } }).typing, typing.typing);
+  assert.deepEqual(reduce(typing, { type: "message", message: eve }).typing, {});
+});

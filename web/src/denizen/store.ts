@@ -86,6 +86,8 @@ export interface State {
   came: Record<string, number>;
   /** The statuses that the stream has told since it began, by space: newer than any list of spaces. */
   statuses: Record<string, Space["statuses"]>;
+  /** Who was last told to be typing in a room elsewhere, by space. It holds for a few seconds, or until they wrote. */
+  typing: Record<string, { name: string }>;
   /** What the person was told beside what was said in spaces, the newest last. */
   notices: readonly Notice[];
 }
@@ -124,6 +126,7 @@ export const EMPTY: State = {
   panels: {},
   came: {},
   statuses: {},
+  typing: {},
   notices: [],
 };
 
@@ -173,7 +176,9 @@ export function reduce(state: State, action: Action): State {
     case "dropped":
       return { ...state, pending: state.pending.filter((each) => each.key !== action.key) };
     case "message":
-      return said(state, action.message);
+      return said(wrote(state, action.message), action.message);
+    case "typing":
+      return { ...state, typing: { ...state.typing, [action.space]: { name: action.name } } };
     case "message.edited":
     case "message.deleted":
       return inPanel(
@@ -295,6 +300,10 @@ function withSpace(state: State, told: Space): State {
 }
 
 /** Also of a space that is not known yet: the list that has it may have been made before. */
+function wrote(state: State, { space_id, author }: Message): State {
+  return state.typing[space_id]?.name === author.name ? { ...state, typing: without(state.typing, space_id) } : state;
+}
+
 function withStatuses(state: State, { space: id, statuses }: { space: string; statuses: Space["statuses"] }): State {
   const told = { ...state, statuses: { ...state.statuses, [id]: statuses } };
   return within(told, id, (space) => ({ ...space, info: { ...space.info, statuses } }));

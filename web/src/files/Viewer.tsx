@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { ChevronLeft, ChevronRight, Download, ExternalLink } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useState } from "react";
 import type { Attachment } from "../denizen/files";
@@ -50,17 +51,35 @@ function Shown({ file }: { file: Attachment }): ReactNode {
   const [broken, setBroken] = useState(false);
   if (fault || broken) return <p className={css.notShown}>{fault ?? "This picture cannot be shown. Download it instead."}</p>;
   if (!url) return <p className={css.notShown}>Loading…</p>;
-  if (!isPicture(file) && !navigator.pdfViewerEnabled) {
-    return <p className={css.notShown}>This browser cannot show PDF files. Download the file instead.</p>;
-  }
-  // Not sandboxed here, because browsers show no PDF in a sandbox of ours; the answer has one, without scripts.
-  if (!isPicture(file)) return <iframe className={css.pages} src={url} title={file.name} />;
+  if (!isPicture(file)) return <DrawnPages file={file} url={url} />;
   return (
     <figure className={css.largeFigure}>
       <img className={css.large} src={url} alt={file.alt || file.name} onError={() => setBroken(true)} />
       {file.alt && <figcaption aria-hidden>{file.alt}</figcaption>}
     </figure>
   );
+}
+
+/** The pages of a PDF, drawn by the server: phones have no viewer, and some browsers show no PDF in a sandbox. */
+function DrawnPages({ file, url }: { file: Attachment; url: string }): ReactNode {
+  const address = (page: number): string => `${url}?page=${page}`;
+  const first = useQuery({ queryKey: ["file pages", url], queryFn: () => countPages(address(1)), retry: false, staleTime: Infinity });
+  if (first.isError) return <p className={css.notShown}>This file cannot be shown. Download it instead.</p>;
+  if (!first.data) return <p className={css.notShown}>Loading…</p>;
+  const pages = Array.from({ length: first.data }, (_, before) => before + 1);
+  return (
+    <div className={css.drawnPages} tabIndex={0} role="group" aria-label={`Pages of ${file.name}`}>
+      {pages.map((page) => (
+        <img key={page} src={address(page)} loading="lazy" alt={`Page ${page} of ${first.data}`} />
+      ))}
+    </div>
+  );
+}
+
+async function countPages(firstPage: string): Promise<number> {
+  const answer = await fetch(firstPage);
+  if (!answer.ok) throw new Error("This file cannot be shown.");
+  return Number(answer.headers.get("Denizen-Pages"));
 }
 
 function Actions({ file }: { file: Attachment }): ReactNode {

@@ -130,7 +130,7 @@ function Head({ agent, watched, tab, at }: { agent: AgentDetail; watched: Watche
           <span role="status">{watched.doing ? `using ${watched.doing}` : STATUS_WORDS[status]}</span>
         </Badge>
         <span>@{agent.handle}</span>
-        <span>{agent.model}</span>
+        <span>{agent.model === "default" ? "default model" : agent.model}</span>
         <span>
           {whole(agent.cycles)} {agent.cycles === 1 ? "cycle" : "cycles"}
         </span>
@@ -147,7 +147,7 @@ function Outside({ agent }: { agent: AgentDetail }): ReactNode {
   return (
     <Page title={agent.name} before={<Avatar name={agent.name} id={agent.id} kind="agent" status={status} />}>
       <section className={css.outside}>
-        <p className={css.lead}>{agent.purpose || agent.about || "No description."}</p>
+        <p className={css.lead}>{agent.purpose || "No purpose written yet."}</p>
         <dl className={css.facts}>
           <div>
             <dt>Now</dt>

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../denizen/api";
 import { useLive } from "../denizen/live";
-import { cost, dollars, percent, short, whole } from "../ui/amounts";
+import { cost, costOf, percent, short, whole } from "../ui/amounts";
 import { Gauge } from "../ui/Gauge";
 import { Loaded, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
@@ -189,7 +189,7 @@ function Used({ mind }: { mind: Schemas["MindOut"] }): ReactNode {
     <section className={css.used} aria-label="Usage">
       <Figures title="Today" used={mind.today} />
       <Figures title="Seven days" used={mind.seven_days} />
-      {limit ? <Gauge label="Today's budget" value={mind.today.dollars} max={limit} text={`${dollars(mind.today.dollars)} of ${dollars(limit)}`} /> : null}
+      {limit ? <Gauge label="Today's budget" value={mind.today.dollars} max={limit} text={costOf(mind.today, limit)} /> : null}
     </section>
   );
 }

@@ -108,7 +108,7 @@ function SectionFields({ section, values, errors, onChange }: SectionFieldsProps
       {on && (
         <div className={css.fieldGrid}>
           {section.fields.map((field) => (
-            <div key={field.path} className={field.kind === "long" || field.kind === "json" || field.kind === "weekdays" ? css.wideField : undefined}>
+            <div key={field.path} className={field.wide || field.kind === "long" || field.kind === "json" || field.kind === "weekdays" ? css.wideField : undefined}>
               <Input field={field} value={values[field.path] ?? ""} error={errors[field.path]} onChange={(value) => onChange(field.path, value)} />
             </div>
           ))}

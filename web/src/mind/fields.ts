@@ -12,6 +12,8 @@ export interface FieldSpec {
   normal?: string;
   choices?: [value: string, label: string][];
   least?: number;
+  /** Whether it has a line of its own: a sentence is written there. */
+  wide?: boolean;
 }
 
 export interface Section {
@@ -32,7 +34,7 @@ export const SECTIONS: Section[] = [
     about: "What it reads about itself. A change starts a new era with its next cycle.",
     fields: [
       { path: "name", label: "Name", kind: "text" },
-      { path: "purpose", label: "Purpose", kind: "text", hint: "What it is for, in a line. People see it in lists; the agent does not read it." },
+      { path: "purpose", label: "Purpose", kind: "text", wide: true, hint: "What it is for, in a line. People see it in lists; the agent does not read it." },
       { path: "a2a", label: "Public A2A card", kind: "flag", normal: "false", hint: "Anybody can read its name and purpose, and programs with a token can give it tasks." },
       { path: "instructions", label: "Instructions", kind: "long", hint: "Its role, in your words." },
       { path: "model", label: "Model", kind: "model", normal: "default", hint: "provider:name, or “default” for the server's model." },

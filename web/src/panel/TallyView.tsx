@@ -21,7 +21,7 @@ export function TallyView({ tally, round }: { tally: Tally; round: Round }): Rea
               <span className={css.campHead}>
                 <strong>{camp.position}</strong>
                 <span className={css.faint}>
-                  {camp.advisors.length} {camp.advisors.length === 1 ? "voice" : "voices"}, {percent(camp.confidence)} sure
+                  {camp.advisors.length} {camp.advisors.length === 1 ? "vote" : "votes"}, {percent(camp.confidence)} sure
                 </span>
               </span>
               <span className={css.track} aria-hidden>

@@ -28,7 +28,7 @@ function Card({ onDismiss }: { onDismiss: () => void }): ReactNode {
     <aside className={css.connect} aria-label="Connect a model">
       <Plug size={18} aria-hidden />
       <p>
-        <strong>No model is connected yet.</strong> Agents think with the built-in demo model, which does not understand what you write.
+        <strong>No model is connected yet.</strong> <span>Agents think with the demo model, which does not understand what you write.</span>
       </p>
       <Link href="/admin/models" className={buttonClass("primary", true)}>
         Connect a model

@@ -48,7 +48,7 @@ function answers(message: Message, me: string, space: SpaceState | undefined): b
 }
 
 function ofCall(call: Call, { me, spaces }: State): News | null {
-  if (me === null || call.state !== "waiting" || (call.mode !== "pause" && call.mode !== "async") || call.space_id === null) return null;
+  if (me === null || call.state !== "waiting" || !["pause", "async", "elicitation"].includes(call.mode) || call.space_id === null) return null;
   const space = spaces[call.space_id];
   const name = space?.info.members.find((each) => each.id === call.agent_id)?.name ?? "An agent";
   // What is approved must be what is read.

@@ -7,11 +7,11 @@ import { Badge, type Tone } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Code } from "../ui/Code";
 import { Dialog, DialogFoot } from "../ui/Dialog";
-import { TextArea } from "../ui/Field";
+import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Markdown } from "../ui/Markdown";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
-import { question, readable } from "./calls";
+import { formFields, type FormField, type FormValues, question, readable } from "./calls";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
 
@@ -26,6 +26,7 @@ const STATES: Record<Call["state"], { word: string; tone: Tone }> = {
 
 /** A tool call that people see, or have to answer. */
 export const CallCard = memo(function CallCard({ call }: { call: Call }): ReactNode {
+  if (call.mode === "elicitation") return <ServerQuestion call={call} />;
   const asked = call.mode === "pause" || call.mode === "async";
   if (asked && call.why) return <Approval call={call} why={call.why} />;
   return asked ? <Question call={call} /> : <Shown call={call} />;
@@ -140,6 +141,94 @@ function Approval({ call, why }: { call: Call; why: string }): ReactNode {
   );
 }
 
+/** A question of an MCP server in the middle of a call: its own words as they are, and a form or an address. */
+function ServerQuestion({ call }: { call: Call }): ReactNode {
+  const around = useAround();
+  const { answer, busy } = useAnswer(call);
+  const asked = call.arguments as { server?: string; message?: string; url?: string; form?: unknown };
+  const name = around.members.get(call.agent_id)?.name ?? "An agent";
+  const by = call.settled_by ? (call.settled_by === around.me.id ? "you" : (around.members.get(call.settled_by)?.name ?? "someone")) : null;
+  const fields = formFields(asked.form);
+  const [values, setValues] = useState<FormValues>(() => Object.fromEntries(fields.map((each) => [each.name, each.initial])));
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const filled = Object.entries(values).filter(([, value]) => value !== "");
+    void answer({ action: "accept", content: asked.url ? undefined : Object.fromEntries(filled) });
+  };
+  return (
+    <section className={css.card} data-waiting={call.state === "waiting"} aria-label={`${asked.server} asks`}>
+      <div className={css.cardHead}>
+        <CircleHelp size={16} aria-hidden />
+        <span>
+          The MCP server <strong>{readable(asked.server ?? "")}</strong> asks, for <code>{call.tool}</code> of {name}
+        </span>
+        {call.state !== "waiting" && <Badge tone={STATES[call.state].tone}>{by ? `answered by ${by}` : STATES[call.state].word}</Badge>}
+      </div>
+      <form className={css.cardBody} onSubmit={submit}>
+        <p className={css.plain}>{readable(asked.message ?? "")}</p>
+        {asked.url && (
+          <a href={asked.url} target="_blank" rel="noopener noreferrer nofollow">
+            {readable(asked.url)}
+          </a>
+        )}
+        {call.state === "waiting" ? (
+          <>
+            {fields.map((each) => (
+              <AskedField key={each.name} field={each} value={values[each.name] ?? ""} onChange={(value) => setValues({ ...values, [each.name]: value })} />
+            ))}
+            <div className={css.cardFoot}>
+              <Button small variant="primary" type="submit" icon={<Check size={15} />} busy={busy}>
+                {asked.url ? "I have opened it" : fields.length ? "Send to the server" : "Accept"}
+              </Button>
+              <Button small icon={<X size={15} />} disabled={busy} onClick={() => void answer({ action: "decline" })}>
+                Decline
+              </Button>
+              {call.expires_at && (
+                <span className={css.until}>
+                  <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} />
+                </span>
+              )}
+            </div>
+          </>
+        ) : (
+          call.result !== null && <Code text={readable(call.result)} language="json" label="Answer" />
+        )}
+      </form>
+    </section>
+  );
+}
+
+function AskedField({ field, value, onChange }: { field: FormField; value: FormValues[string]; onChange: (value: FormValues[string]) => void }): ReactNode {
+  const about = { label: field.required ? field.label : `${field.label} (optional)`, hint: field.hint, required: field.required };
+  if (field.kind === "boolean") {
+    return <Checkbox label={field.label} hint={field.hint} checked={value === true} onChange={(event) => onChange(event.target.checked)} />;
+  }
+  if (field.kind === "choice") {
+    return (
+      <Select {...about} value={String(value)} onChange={(event) => onChange(event.target.value)}>
+        <option value="">Choose…</option>
+        {field.choices.map((each) => (
+          <option key={each.value} value={each.value}>
+            {each.label}
+          </option>
+        ))}
+      </Select>
+    );
+  }
+  if (field.kind === "number") {
+    return (
+      <TextField
+        {...about}
+        type="number"
+        step={field.whole ? 1 : "any"}
+        value={String(value)}
+        onChange={(event) => onChange(event.target.value === "" ? "" : Number(event.target.value))}
+      />
+    );
+  }
+  return <TextField {...about} value={String(value)} onChange={(event) => onChange(event.target.value)} />;
+}
+
 function isApproved(result: string | null): boolean {
   try {
     return (JSON.parse(result ?? "") as { confirmed?: unknown }).confirmed === true;
@@ -191,7 +280,7 @@ function Answer({ call, name, onClose }: { call: Call; name: string; onClose: ()
   );
 }
 
-type AnswerGiven = string | { confirmed: boolean; times?: number; seconds?: number };
+type AnswerGiven = string | { confirmed: boolean; times?: number; seconds?: number } | { action: "accept" | "decline"; content?: FormValues };
 
 function useAnswer(call: Call, onDone?: () => void): { answer: (result: AnswerGiven) => Promise<void>; busy: boolean } {
   const store = useStore();

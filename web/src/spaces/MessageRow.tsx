@@ -136,10 +136,12 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
         )}
       </div>
       {!deleted && around.editing !== message.id && (
-        <div className={css.actions}>
-          <ReactButton message={message} onToggle={setMenuOpen} />
-          <IconButton label="Reply" icon={<CornerUpLeft size={16} />} onClick={() => around.reply(message)} />
-          <More message={message} mayChange={mayChange} onDelete={() => setAsking(true)} onToggle={setMenuOpen} />
+        <div className={css.actionsRail}>
+          <div className={css.actions}>
+            <ReactButton message={message} onToggle={setMenuOpen} />
+            <IconButton label="Reply" icon={<CornerUpLeft size={16} />} onClick={() => around.reply(message)} />
+            <More message={message} mayChange={mayChange} onDelete={() => setAsking(true)} onToggle={setMenuOpen} />
+          </div>
         </div>
       )}
       {asking && <Delete message={message} onClose={() => setAsking(false)} />}

@@ -14,11 +14,6 @@ import { invitation } from "./status";
 const SHOWN = 6;
 const FIRST_QUESTION = "What can you do?";
 
-/** What an agent is for: its own line, otherwise the beginning of its instructions. */
-function about(agent: { purpose?: string; about: string } | undefined): string {
-  return agent?.purpose || agent?.about || "";
-}
-
 /** Before anything was said: which agents are there, and what they are for. */
 export function Nothing(): ReactNode {
   const { members, space } = useAround();
@@ -43,14 +38,14 @@ export function Nothing(): ReactNode {
                     @{each.handle}
                     {each.attention !== "all" && ` · ${ATTENTION[each.attention]}`}
                   </span>
-                  {about(known[index]?.data) && <span className={css.presentAbout}>{about(known[index]?.data)}</span>}
+                  {known[index]?.data?.purpose && <span className={css.presentAbout}>{known[index].data.purpose}</span>}
                 </span>
               </li>
             ))}
           </ul>
         )}
         {agents.length > SHOWN && <p>And {agents.length - SHOWN} more.</p>}
-        {agents.length === 1 && (
+        {agents.some((each) => each.attention === "all") && (
           <p>
             <Button small icon={<MessageCircleQuestion size={15} />} onClick={() => send(store, space, FIRST_QUESTION)}>
               {FIRST_QUESTION}

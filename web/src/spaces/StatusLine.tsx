@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { Square } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { inWords, post } from "../denizen/api";
 import { useLive } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
@@ -10,11 +10,13 @@ import { useToast } from "../ui/Toast";
 import { Dots } from "./MessageRow";
 import { statusWords } from "./status";
 
+const TYPING_MS = 10_000;
+
 /** A quiet line of who thinks, with which tool, and who had nothing to say. It is always as high as one line. */
 export function StatusLine({ space }: { space: SpaceState }): ReactNode {
   const presence = useLive((state) => state.presence);
   const writing = useLive((state) => state.writing);
-  const { words, busy } = statusWords(space, presence, Object.values(writing));
+  const { words, busy } = statusWords(space, presence, Object.values(writing), useTyping(space.info.id));
   return (
     <div className={css.status} role="status">
       <div className={css.statusText}>
@@ -24,6 +26,17 @@ export function StatusLine({ space }: { space: SpaceState }): ReactNode {
       </div>
     </div>
   );
+}
+
+/** Who types in a room elsewhere: shown for some seconds after it was told. */
+function useTyping(space: string): string | undefined {
+  const told = useLive((state) => state.typing[space]);
+  const [over, setOver] = useState<typeof told>();
+  useEffect(() => {
+    const timer = window.setTimeout(() => setOver(told), TYPING_MS);
+    return () => window.clearTimeout(timer);
+  }, [told]);
+  return told === over ? undefined : told?.name;
 }
 
 /** Ends what the agents write here: what they have said stays. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Member, Message } from "../denizen/api.ts";
 import type { SpaceState } from "../denizen/store.ts";
-import { question, readable } from "./calls.ts";
+import { formFields, question, readable } from "./calls.ts";
 import { excerpt } from "./excerpt.ts";
 import { lastSeen, messageRows, NEAR, nextPart, type Part, partBefore, type Row, rowsIn } from "./rows.ts";
 import { invitation, names, statusWords } from "./status.ts";
@@ -98,6 +98,7 @@ test("one line says who thinks, writes, uses something or did not reply", () => 
     words: "A is writing · B is using search · C is thinking",
     busy: true,
   });
+  assert.deepEqual(statusWords(space, {}, [], "Eve"), { words: "Eve is typing", busy: false });
   assert.equal(names([{ name: "A" }, { name: "B" }, { name: "C" }, { name: "D" }]), "A, B and 2 others");
 });
 
@@ -109,6 +110,29 @@ test("whoever speaks first is told who hears it, and how one of them is addresse
   assert.equal(invitation([member("Ada", "none"), member("Bo", "mentions"), member("Cleo")]), "Say hello: Cleo hears it. Use @bo to address one of them.");
   assert.equal(invitation([member("Ada", "mentions")]), "Say hello. Use @ada to address Ada.");
   assert.equal(invitation([member("Ada", "none")]), "Say hello.");
+});
+
+test("the form of a server has a field for each value", () => {
+  const fields = formFields({
+    required: ["size"],
+    properties: {
+      size: { type: "string", oneOf: [{ const: "s", title: "Small" }], title: "Size" },
+      colour: { enum: ["red"], enumNames: ["Red"] },
+      sure: { type: "boolean", default: true },
+      count: { type: "integer" },
+      note: { type: "string", description: "Anything else." },
+    },
+  });
+  assert.deepEqual(fields.map((each) => [each.label, each.kind, each.required, each.initial]), [
+    ["Size", "choice", true, ""],
+    ["colour", "choice", false, ""],
+    ["sure", "boolean", false, true],
+    ["count", "number", false, ""],
+    ["note", "text", false, ""],
+  ]);
+  assert.deepEqual(fields[0]?.choices, [{ value: "s", label: "Small" }]);
+  assert.deepEqual(fields[1]?.choices, [{ value: "red", label: "Red" }]);
+  assert.deepEqual(formFields(undefined), []);
 });
 
 test("arguments of a call are shown with the characters that nobody sees", () => {

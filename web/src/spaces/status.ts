@@ -5,7 +5,7 @@ import type { Presence, SpaceState, Writing } from "../denizen/store.ts";
 /** Tools that are no news: everyone sees the message. */
 const SPEAKING = new Set(["send_message", "reply"]);
 
-export function statusWords(space: SpaceState, presence: Record<string, Presence>, writing: Writing[]): { words: string; busy: boolean } {
+export function statusWords(space: SpaceState, presence: Record<string, Presence>, writing: Writing[], typing?: string): { words: string; busy: boolean } {
   const agents = space.info.members.filter((each) => each.kind === "agent");
   const alive = agents.filter((each) => presence[each.id]?.status === "alive");
   const paused = agents.filter((each) => presence[each.id]?.status === "paused");
@@ -18,6 +18,7 @@ export function statusWords(space: SpaceState, presence: Record<string, Presence
     else thinking.push(each);
   }
   if (thinking.length) said.push(`${names(thinking)} ${thinking.length > 1 ? "are" : "is"} thinking`);
+  if (typing !== undefined) said.push(`${typing} is typing`);
   if (paused.length) said.push(`${names(paused)} ${paused.length > 1 ? "wait" : "waits"} for an answer`);
   if (said.length) return { words: said.join(" · "), busy: alive.length > 0 };
   const last = space.window?.at(-1);

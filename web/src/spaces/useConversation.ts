@@ -112,6 +112,7 @@ async function read(store: Store, id: string, query: { before?: number; after?: 
     const { begun } = store.getState();
     const { messages } = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query });
     await withCalls(store, id, messages);
+    store.flush(); // The stream may have begun, and its event waits for the next frame.
     if (store.getState().begun === begun) return messages;
   }
 }

@@ -16,6 +16,11 @@ export function cost(used: { dollars: number; unpriced_calls?: number }): string
   return used.dollars > 0 ? `more than ${dollars(used.dollars)}` : "cost unknown";
 }
 
+/** What was used of a limit: `$1.31 of $5.00`; where no price is known, `cost unknown, limit $5.00`. */
+export function costOf(used: { dollars: number; unpriced_calls?: number }, limit: number): string {
+  return `${cost(used)}${used.unpriced_calls && !used.dollars ? ", limit" : " of"} ${dollars(limit)}`;
+}
+
 /** `182K` */
 export function short(count: number): string {
   return SHORT.format(count);

@@ -11,21 +11,30 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
 
+from denizen.bridges.http_service import ServiceError, as_object, as_objects
 from denizen.bridges.matrix import events
 from denizen.bridges.matrix.events import Room
-from denizen.bridges.matrix.homeserver import (
-    DEVICE,
-    Homeserver,
-    MatrixError,
-    as_outcome,
-    as_unreadable,
-    is_revoked,
-)
+from denizen.bridges.matrix.homeserver import DEVICE, Homeserver
 from denizen.bridges.matrix.kind import MatrixSettings
-from denizen.bridges.port import Batch, Incoming, IncomingFile, Means, NotReadable, Outcome, Outgoing, Sent
+from denizen.bridges.port import (
+    Author,
+    Batch,
+    Incoming,
+    IncomingFile,
+    Means,
+    NotReadable,
+    Outcome,
+    Outgoing,
+    Refused,
+    Sent,
+)
+from denizen.bridges.texts import bytes_in, draft_of, parts_of
 from denizen.clock import SECOND
+from denizen.ids import new_id
 from denizen.spaces import markdown
 
 READ_AT_ONCE: Final = 8
@@ -33,6 +42,7 @@ EVENTS_AT_ONCE: Final = 100
 FILE_BYTES: Final = 25_000_000
 REMEMBERED_SECONDS: Final = 20 * 3600
 """The homeserver forgets transaction ids after a day: what is older is looked for in the room before it is sent."""
+TYPING_MS: Final = 10_000
 CLIENT: Final = ("client", "v3")
 _FILTER: Final = json.dumps({"lazy_load_members": True})
 
@@ -52,6 +62,7 @@ class MatrixAdapter:
         self._joined: set[tuple[str, str]] = set()
         self._slots = asyncio.Semaphore(READ_AT_ONCE)
         self._entering = asyncio.Lock()
+        self.drafts: Literal["none", "kept", "vanishing"] = "kept" if settings.streaming else "none"
 
     async def close(self) -> None:
         return
@@ -64,8 +75,8 @@ class MatrixAdapter:
     async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
         try:
             await self._ready()
-        except MatrixError as error:
-            raise as_unreadable(error) from error
+        except ServiceError as error:
+            raise error.as_unreadable() from error
         read = await asyncio.gather(*[self._read_room(room, cursor) for room, cursor in rooms.items()])
         batches = [each for each in read if isinstance(each, Batch)]
         problems = [each for each in read if isinstance(each, NotReadable)]
@@ -85,10 +96,10 @@ class MatrixAdapter:
                 if not isinstance(end, str) or end == cursor:
                     return None
                 return Batch(room, await self._incoming(id, told), end)
-            except MatrixError as error:
+            except ServiceError as error:
                 self._rooms.pop(room, None)
-                problem = as_unreadable(error)
-                return problem if is_revoked(error) else NotReadable(f"{room} cannot be read: {problem}")
+                problem = error.as_unreadable()
+                return problem if error.means == "revoked" else NotReadable(f"{room} cannot be read: {problem}")
             except NotReadable as error:
                 return error
 
@@ -97,10 +108,10 @@ class MatrixAdapter:
         return str(told["start"])
 
     async def _incoming(self, id: str, told: Mapping[str, Any]) -> list[Incoming]:
-        found = cast("list[dict[str, Any]]", told.get("chunk") or [])
+        found = as_objects(told.get("chunk"))
         if any(each.get("type") == "m.room.member" for each in found):
             self._people.pop(id, None)
-        room = Room(self._bot, _names(cast("list[dict[str, Any]]", told.get("state") or [])), await self._alone(id))
+        room = Room(self._bot, _names(as_objects(told.get("state"))), await self._alone(id))
         read: list[Incoming] = []
         for event in found:
             each = events.incoming(event, room, await self._files(event, room))
@@ -127,8 +138,8 @@ class MatrixAdapter:
         path = ("client", "v1", "media", "download", server, media_id)
         try:
             data = await self._server.ask("GET", *path, at_most=FILE_BYTES)
-        except MatrixError as error:
-            if error.status in (0, 429) or error.status >= 500 or is_revoked(error):
+        except ServiceError as error:
+            if error.means != "refused":
                 raise
             why = problem if error.status == 413 else f"The homeserver does not have {name}."
             return (IncomingFile(name, media_type, b"", why),)
@@ -152,7 +163,7 @@ class MatrixAdapter:
             await self._server.json(
                 "POST", *CLIENT, "register", json={**login, "username": local, "inhibit_login": True}
             )
-        except MatrixError as error:
+        except ServiceError as error:
             if error.code != "M_USER_IN_USE":
                 raise
         identifier = {"type": "m.id.user", "user": user}
@@ -168,7 +179,7 @@ class MatrixAdapter:
             id = str(told["room_id"])
             try:
                 await self._server.json("GET", *CLIENT, "rooms", id, "state", "m.room.encryption")
-            except MatrixError as error:
+            except ServiceError as error:
                 if error.status != 404:
                     raise
             else:
@@ -189,11 +200,11 @@ class MatrixAdapter:
                 return user
             try:
                 await self._server.json("POST", *CLIENT, "join", room_id, user=user, json={})
-            except MatrixError:
+            except ServiceError:
                 try:
                     await self._server.json("POST", *CLIENT, "rooms", room_id, "invite", json={"user_id": user})
                     await self._server.json("POST", *CLIENT, "join", room_id, user=user, json={})
-                except MatrixError as error:
+                except ServiceError as error:
                     if error.code != "M_FORBIDDEN":
                         raise
                     return None
@@ -210,12 +221,12 @@ class MatrixAdapter:
             room_id = await self._enter(what.target)
             return await self._send(room_id, what)
         except NotReadable as error:
-            return as_outcome(MatrixError(400, "", str(error)))
-        except MatrixError as error:
+            return Refused(str(error))
+        except ServiceError as error:
             if error.code == "M_FORBIDDEN":  # Whoever was removed from the room joins anew the next time.
                 self._rooms.pop(what.target, None)
                 self._joined.clear()
-            return as_outcome(error)
+            return error.as_outcome()
 
     async def _send(self, room_id: str, what: Outgoing) -> Outcome:
         match what.action:
@@ -224,6 +235,8 @@ class MatrixAdapter:
             case "edit":
                 return await self._edit(room_id, what)
             case "delete":
+                if not what.author:
+                    return await self._withdraw(room_id, what)
                 for at, each in enumerate(await self._with_edits(room_id, what)):
                     await self._redact(room_id, each, f"{what.id}.{at}", what)
                 return Sent(None)
@@ -231,7 +244,7 @@ class MatrixAdapter:
                 try:
                     content = events.reaction(what.of or "", what.emoji or "")
                     return Sent(await self._put(room_id, self._bot, "m.reaction", what.id, content))
-                except MatrixError as error:
+                except ServiceError as error:
                     if error.code != "M_DUPLICATE_ANNOTATION":
                         raise
                     return Sent(None)
@@ -249,6 +262,11 @@ class MatrixAdapter:
             content[events.MARK]["id"] = id
             if at == 0 and what.reply_to is not None:
                 content = events.reply_to(content, what.reply_to)
+            if at == 0 and what.draft is not None:
+                edit = events.edit_of(self._named(content, user, what), what.draft)
+                await self._put(room_id, user or self._bot, "m.room.message", id, edit)
+                sent.append(what.draft)
+                continue
             sent.append(
                 before.get(id)
                 or await self._put(room_id, user or self._bot, "m.room.message", id, self._named(content, user, what))
@@ -262,7 +280,7 @@ class MatrixAdapter:
         return {**events.text_content(f"{what.author}: {content['body']}", None, what), **_relation(content)}
 
     async def _contents(self, what: Outgoing) -> list[dict[str, Any]]:
-        texts = events.parts_of(what.text) if what.text.strip() or not what.files else []
+        texts = parts_of(what.text, events.PART_BYTES, bytes_in) if what.text.strip() or not what.files else []
         contents = [events.text_content(each, markdown.as_html(each), what) for each in texts]
         for file in what.files:
             data = await self._means.read_file(file.id)
@@ -282,7 +300,7 @@ class MatrixAdapter:
     async def _edit(self, room_id: str, what: Outgoing) -> Outcome:
         """Replace the text of the message; a part that is not needed any more says so."""
         user = await self._author(room_id, what)
-        texts, there = events.parts_of(what.text), (what.of or "", *what.also)
+        texts, there = parts_of(what.text, events.PART_BYTES, bytes_in), (what.of or "", *what.also)
         # What does not fit into the parts that are there is said in the last of them, cut.
         texts = [*texts[: len(there) - 1], "\n".join(texts[len(there) - 1 :])[: events.PART_BYTES // 4]]
         for at, text in enumerate(texts):
@@ -298,11 +316,11 @@ class MatrixAdapter:
             path = ("client", "v1", "rooms", room_id, "relations", each, "m.replace")
             try:
                 told = await self._server.json("GET", *path, params={"limit": "100"})
-            except MatrixError as error:
+            except ServiceError as error:
                 if error.status != 404:
                     raise
                 told = {}
-            edits = cast("list[dict[str, Any]]", told.get("chunk") or [])
+            edits = as_objects(told.get("chunk"))
             found += [each, *[str(edit["event_id"]) for edit in edits]]
         return found
 
@@ -310,6 +328,41 @@ class MatrixAdapter:
         user = None if what is None else await self._author(room_id, what)
         path = ("rooms", room_id, "redact", event, id)
         await self._server.json("PUT", *CLIENT, *path, user=user or self._bot, device=True, json={})
+
+    async def _put_text(self, room_id: str, what: Outgoing, id: str) -> str:
+        user = await self._author(room_id, what)
+        text = draft_of(what.text, events.PART_BYTES, bytes_in)
+        content = self._named(events.text_content(text, markdown.as_html(text), what), user, what)
+        edit = content if what.of is None else events.edit_of(content, what.of)
+        return await self._put(room_id, user or self._bot, "m.room.message", id, edit)
+
+    async def _withdraw(self, room_id: str, what: Outgoing) -> Outcome:
+        """Remove a draft, as the user who wrote it: the bridge's own may not."""
+        draft = what.of or (await self._sent_before(room_id, what)).get(what.id)
+        if draft is not None:
+            told = await self._server.json("GET", *CLIENT, "rooms", room_id, "event", draft)
+            for at, each in enumerate(await self._with_edits(room_id, replace(what, of=draft))):
+                path = ("rooms", room_id, "redact", each, f"{what.id}.{at}")
+                user = str(told.get("sender") or self._bot)
+                await self._server.json("PUT", *CLIENT, *path, user=user, device=True, json={})
+        return Sent(None)
+
+    async def show_typing(self, room: str, who: Author, *, typing: bool) -> None:
+        with suppress(ServiceError, NotReadable):
+            await self._ready()
+            room_id = await self._enter(room)
+            what = Outgoing("", "post", room, author=who.name, author_handle=who.handle, author_kind=who.kind)
+            user = await self._author(room_id, what) or self._bot
+            told = {"typing": typing, "timeout": TYPING_MS} if typing else {"typing": False}
+            await self._server.json("PUT", *CLIENT, "rooms", room_id, "typing", user, user=user, json=told)
+
+    async def show_draft(self, draft: Outgoing) -> str | None:
+        with suppress(ServiceError, NotReadable):
+            await self._ready()
+            room_id = await self._enter(draft.target)
+            id = await self._put_text(room_id, draft, draft.id if draft.of is None else f"{draft.id}.{new_id()}")
+            return draft.of or id
+        return draft.of
 
     async def _put(self, room_id: str, user: str, kind: str, id: str, content: Mapping[str, Any]) -> str:
         told = await self._server.json(
@@ -326,8 +379,8 @@ class MatrixAdapter:
         asked = {"dir": "b", "limit": "500"}
         told = await self._server.json("GET", *CLIENT, "rooms", room_id, "messages", params=asked)
         found: dict[str, str] = {}
-        for event in cast("list[dict[str, Any]]", told.get("chunk") or []):
-            id = str(events.as_object(events.as_object(event.get("content")).get(events.MARK)).get("id"))
+        for event in as_objects(told.get("chunk")):
+            id = str(as_object(as_object(event.get("content")).get(events.MARK)).get("id"))
             if events.is_ours(str(event.get("sender")), self._bot) and id.startswith(what.id):
                 found[id] = str(event["event_id"])
         return found
@@ -346,14 +399,14 @@ class MatrixAdapter:
         wanted = {"room_alias_name": alias, "is_direct": True, "preset": "trusted_private_chat", "invite": [account]}
         try:
             return str((await self._server.json("POST", *CLIENT, "createRoom", json=wanted))["room_id"])
-        except MatrixError as error:
+        except ServiceError as error:
             if error.code != "M_ROOM_IN_USE":
                 raise
         told = await self._server.json("GET", *CLIENT, "directory", "room", f"#{alias}:{server}")
         room_id = str(told["room_id"])
         try:
             await self._server.json("POST", *CLIENT, "rooms", room_id, "invite", json={"user_id": account})
-        except MatrixError as error:
+        except ServiceError as error:
             if error.code != "M_FORBIDDEN":  # They are in it.
                 raise
         return room_id
@@ -363,7 +416,7 @@ def _names(state: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The display names of members, by user."""
     found: dict[str, str] = {}
     for each in state:
-        name = events.as_object(each.get("content")).get("displayname")
+        name = as_object(each.get("content")).get("displayname")
         if each.get("type") == "m.room.member" and isinstance(name, str):
             found[str(each.get("state_key"))] = name
     return found

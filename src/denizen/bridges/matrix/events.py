@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from denizen.bridges.http_service import as_object
 from denizen.bridges.port import (
     Incoming,
     IncomingDeletion,
@@ -151,23 +152,7 @@ def _mentioned(told: Mapping[str, Any]) -> list[str]:
     return [each for each in cast("list[Any]", users) if isinstance(each, str)] if isinstance(users, list) else []
 
 
-def as_object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 # What is sent
-
-
-def parts_of(text: str, most_bytes: int = PART_BYTES) -> list[str]:
-    """The text in parts that an event can hold, cut at line breaks where there are some. At least one, maybe empty."""
-    parts: list[str] = []
-    while len(text.encode()) > most_bytes:
-        cut = len(text.encode()[:most_bytes].decode(errors="ignore"))
-        at = text.rfind("\n", cut // 2, cut)
-        cut = at + 1 if at > 0 else cut
-        parts.append(text[:cut].rstrip("\n"))
-        text = text[cut:]
-    return [*parts, text]
 
 
 def text_content(text: str, html: str | None, what: Outgoing) -> dict[str, Any]:

@@ -18,6 +18,8 @@ class MatrixSettings(BridgeSettings):
     """The `as_token` of the registration: the bridge shows it to the homeserver."""
     hs_token: Annotated[str, Field(min_length=1, max_length=500), SECRET]
     """The `hs_token` of the registration: the homeserver shows it to the bridge."""
+    streaming: bool = False
+    """Whether what agents write is shown while they write it, in a message that changes."""
 
 
 def _open(settings: BridgeSettings, means: Means) -> Adapter:

@@ -7,31 +7,26 @@ of its update. Telegram has no transaction ids: what was sent when a process die
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from contextlib import suppress
+from typing import Any, Final, Literal, cast
 
-import httpx2
-
-from denizen.bridges.port import (
-    AccessRevoked,
-    Batch,
-    Incoming,
-    IncomingFile,
-    Later,
-    Means,
-    NotReadable,
-    Outcome,
-    Outgoing,
-    Refused,
-    Revoked,
-    Sent,
+from denizen.bridges.http_service import (
+    REQUEST_SECONDS,
+    Answer,
+    HttpService,
+    ServiceError,
+    as_object,
+    as_seconds,
+    parsed,
 )
+from denizen.bridges.port import Author, Batch, Incoming, IncomingFile, Means, Outcome, Outgoing, Sent
 from denizen.bridges.telegram import updates
 from denizen.bridges.telegram.kind import TelegramSettings
-from denizen.errors import AddressRefused
+from denizen.bridges.texts import draft_of, named, parts_of, utf16_units
 
-REQUEST_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 50
 UPDATES_AT_ONCE: Final = 100
 FILE_BYTES: Final = 20_000_000
@@ -39,25 +34,18 @@ FILE_BYTES: Final = 20_000_000
 _WANTED: Final = ["message", "edited_message", "message_reaction"]
 
 
-class TelegramError(Exception):
-    """The Bot API refused a request, or could not be reached (status 0)."""
-
-    def __init__(self, status: int, text: str, retry_seconds: float | None = None) -> None:
-        super().__init__(text)
-        self.status, self.retry_seconds = status, retry_seconds
-
-
 class TelegramAdapter:
     """The connection of one bot."""
 
     def __init__(self, settings: TelegramSettings, means: Means) -> None:
         self._settings, self._means = settings, means
-        self._client = means.outbound.client(settings.allow_private)
+        self._http = HttpService("Telegram", means.outbound.client(settings.allow_private))
         self._name = ""
         self._passed = 0
         """The number of the last update that is behind us, also of chats that are not connected."""
         self._poll: asyncio.Future[Any] | None = None
         self._reading = asyncio.Lock()
+        self.drafts: Literal["none", "kept", "vanishing"] = "vanishing" if settings.streaming else "none"
 
     async def close(self) -> None:
         return
@@ -75,8 +63,8 @@ class TelegramAdapter:
                 poll.cancel()
             if not poll.cancelled():
                 break
-        if isinstance(error := poll.exception(), TelegramError):
-            raise _unreadable(error) from error
+        if isinstance(error := poll.exception(), ServiceError):
+            raise error.as_unreadable() from error
 
     async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
         async with self._reading:
@@ -84,12 +72,12 @@ class TelegramAdapter:
                 self._poll.cancel()
             try:
                 return await self._read(rooms)
-            except TelegramError as error:
-                raise _unreadable(error) from error
+            except ServiceError as error:
+                raise error.as_unreadable() from error
 
     async def _read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
         if not self._name:
-            self._name = str(updates.as_object(await self._call("getMe", {})).get("username"))
+            self._name = str(as_object(await self._call("getMe", {})).get("username"))
         known = [int(cursor) for cursor in rooms.values() if cursor is not None]
         self._passed = max([self._passed, *known])
         new = [room for room, cursor in rooms.items() if cursor is None]
@@ -121,13 +109,13 @@ class TelegramAdapter:
 
     async def _tell_id(self, update: Mapping[str, Any], room: str | None) -> None:
         """Say what the id of a chat is that is not connected, to somebody who asks with /start or /id."""
-        text = str(updates.as_object(update.get("message")).get("text") or "")
+        text = str(as_object(update.get("message")).get("text") or "")
         if room is not None and text.partition("@")[0].split(" ")[0] in ("/start", "/id"):
             told = f"This chat is not connected. Its id is {room}: an admin can connect it with a space."
             try:
                 await self._call("sendMessage", {"chat_id": room, "text": told})
-            except TelegramError as error:
-                if error.status in (0, 401, 404):
+            except ServiceError as error:
+                if error.means == "revoked" or error.status == 0:
                     raise
 
     async def _files(self, update: Mapping[str, Any]) -> tuple[IncomingFile, ...]:
@@ -138,11 +126,11 @@ class TelegramAdapter:
             problem = f"{file.name} has more than {FILE_BYTES:,} bytes."
             return (IncomingFile(file.name, file.media_type, b"", problem),)
         try:
-            path = str(updates.as_object(await self._call("getFile", {"file_id": file.id})).get("file_path"))
+            path = str(as_object(await self._call("getFile", {"file_id": file.id})).get("file_path"))
             url = f"{self._settings.api.rstrip('/')}/file/bot{self._settings.token}/{path}"
             data = await self._request("GET", url, REQUEST_SECONDS)
-        except TelegramError as error:
-            if error.status in (0, 401, 429) or error.status >= 500:
+        except ServiceError as error:
+            if error.means != "refused":
                 raise
             return (IncomingFile(file.name, file.media_type, b"", f"Telegram does not have {file.name}."),)
         return (IncomingFile(file.name, file.media_type, data),)
@@ -152,8 +140,8 @@ class TelegramAdapter:
     async def send(self, what: Outgoing) -> Outcome:
         try:
             return await self._send(what)
-        except TelegramError as error:
-            return _outcome(error)
+        except ServiceError as error:
+            return error.as_outcome()
 
     async def _send(self, what: Outgoing) -> Outcome:
         match what.action:
@@ -182,26 +170,24 @@ class TelegramAdapter:
         if what.reply_to is not None:
             of = {"message_id": _number(what.reply_to), "allow_sending_without_reply": True}
             replied = {"reply_parameters": of}
-        texts = updates.parts_of(self._named(what)) if what.text.strip() or not what.files else []
+        texts = self._parts(what) if what.text.strip() or not what.files else []
         for text in texts:
             sent.append(await self._say({"chat_id": what.target, "text": text, **replied}))
             replied = {}
         for file in what.files:
-            caption = {} if texts else {"caption": self._named(what).strip(": \n")}
+            caption = {} if texts else {"caption": named(what, self._settings.speaker).strip(": \n")}
             fields = {"chat_id": what.target, **caption, **{name: json.dumps(each) for name, each in replied.items()}}
             told = await self._upload(fields, file.name, file.media_type, await self._means.read_file(file.id))
             sent.append(str(told.get("message_id")))
         return Sent(sent[0], tuple(sent[1:]))
 
-    def _named(self, what: Outgoing) -> str:
-        """The text, with the author before it unless the bot is the author."""
-        is_bot = bool(self._settings.speaker) and what.author_handle == self._settings.speaker.removeprefix("@")
-        return what.text if is_bot else f"{what.author}: {what.text}"
+    def _parts(self, what: Outgoing) -> list[str]:
+        return parts_of(named(what, self._settings.speaker), updates.TEXT_CHARACTERS, utf16_units)
 
     async def _edit(self, what: Outgoing) -> Outcome:
         """Replace the text of the message; what does not fit into the parts that are there is cut."""
         there = (what.of or "", *what.also)
-        for id, text in zip(there, updates.parts_of(self._named(what)), strict=False):
+        for id, text in zip(there, self._parts(what), strict=False):
             wanted = {"chat_id": what.target, "message_id": _number(id), "text": text}
             await self._quietly("editMessageText", wanted)
         return Sent(None)
@@ -210,14 +196,28 @@ class TelegramAdapter:
         wanted = {"chat_id": chat, "message_id": _number(of), "reaction": reaction}
         await self._quietly("setMessageReaction", wanted)
 
+    async def show_typing(self, room: str, who: Author, *, typing: bool) -> None:  # noqa: ARG002
+        if typing:
+            with suppress(ServiceError):
+                await self._call("sendChatAction", {"chat_id": room, "action": "typing"})
+
+    async def show_draft(self, draft: Outgoing) -> str | None:
+        """Show a draft, which Telegram ends by itself. There are none in groups, whose ids are negative."""
+        if not draft.target.startswith("-"):
+            text = draft_of(named(draft, self._settings.speaker), updates.TEXT_CHARACTERS, utf16_units)
+            number = int.from_bytes(hashlib.sha256(draft.id.encode()).digest()[:4]) // 2 + 1
+            with suppress(ServiceError):
+                await self._call("sendMessageDraft", {"chat_id": draft.target, "draft_id": number, "text": text})
+        return None
+
     async def _say(self, wanted: Mapping[str, Any]) -> str:
-        return str(updates.as_object(await self._call("sendMessage", wanted)).get("message_id"))
+        return str(as_object(await self._call("sendMessage", wanted)).get("message_id"))
 
     async def _quietly(self, method: str, wanted: Mapping[str, Any]) -> None:
         """Change something that may be gone, unchanged or not allowed there: nobody has to be told."""
         try:
             await self._call(method, wanted)
-        except TelegramError as error:
+        except ServiceError as error:
             if error.status != 400:
                 raise
 
@@ -229,66 +229,39 @@ class TelegramAdapter:
     async def _upload(self, fields: Mapping[str, str], name: str, media_type: str, data: bytes) -> dict[str, Any]:
         files = {"document": (name, data, media_type)}
         body = await self._request("POST", self._url("sendDocument"), REQUEST_SECONDS, data=dict(fields), files=files)
-        return updates.as_object(_result(body))
+        return as_object(_result(body))
 
     def _url(self, method: str) -> str:
         return f"{self._settings.api.rstrip('/')}/bot{self._settings.token}/{method}"
 
     async def _request(self, verb: str, url: str, seconds: float, **more: Any) -> bytes:
-        """The body of an answer. No error holds the address: the token is in it."""
-        try:
-            async with asyncio.timeout(seconds), self._client.stream(verb, url, **more) as answer:
-                body = b""
-                async for part in answer.aiter_bytes():
-                    body += part
-                    if len(body) > FILE_BYTES * 2:
-                        raise TelegramError(400, "Telegram's answer is too large.")
-        except AddressRefused as error:
-            raise TelegramError(401, str(error)) from error
-        except TimeoutError:
-            raise TelegramError(0, f"Telegram did not answer within {seconds:g} seconds.") from None
-        except httpx2.HTTPError as error:
-            raise TelegramError(0, f"Telegram cannot be reached ({type(error).__name__}).") from None
+        answer = await self._http.ask(verb, url, seconds=seconds, at_most=FILE_BYTES * 2, **more)
         if answer.is_success:
-            return body
-        raise _refusal(answer.status_code, body)
+            return answer.body
+        raise _refusal(answer)
 
 
 def _result(body: bytes) -> Any:
-    try:
-        told = updates.as_object(json.loads(body))
-    except ValueError:
-        told = {}
+    told = parsed(body)
     if told.get("ok") is not True:
-        raise TelegramError(502, "Telegram's answer cannot be read.")
+        raise ServiceError("Telegram's answer cannot be read.", status=502)
     return told.get("result")
 
 
-def _refusal(status: int, body: bytes) -> TelegramError:
-    try:
-        told = updates.as_object(json.loads(body))
-    except ValueError:
-        told = {}
-    wait = updates.as_object(told.get("parameters")).get("retry_after")
-    why = str(told.get("description") or f"HTTP {status}")[:200]
-    return TelegramError(status, f"Telegram refuses this ({why}).", float(wait) if isinstance(wait, int) else None)
-
-
-def _unreadable(error: TelegramError) -> NotReadable:
-    if error.status in (401, 404):
-        return AccessRevoked("Telegram does not accept the token of the bot. Get a new one from @BotFather.")
-    if error.status == 409:
-        return NotReadable("Another program reads the updates of this bot, or a webhook is set. End it.")
-    return NotReadable(str(error))
-
-
-def _outcome(error: TelegramError) -> Outcome:
-    """What an error means for something that was to be sent. Pure."""
-    if error.status in (401, 404):
-        return Revoked("Telegram does not accept the token of the bot. Get a new one from @BotFather.")
-    if error.status in (0, 409, 429) or error.status >= 500:
-        return Later(str(error), error.retry_seconds)
-    return Refused(str(error))
+def _refusal(answer: Answer) -> ServiceError:
+    status, told = answer.status, answer.json
+    if status in (401, 404):
+        why = "Telegram does not accept the token of the bot. Get a new one from @BotFather."
+        return ServiceError(why, "revoked", status=status)
+    if status == 409:
+        return ServiceError(
+            "Another program reads the updates of this bot, or a webhook is set. End it.", status=status
+        )
+    why = f"Telegram refuses this ({str(told.get('description') or f'HTTP {status}')[:200]})."
+    wait = as_seconds(as_object(told.get("parameters")).get("retry_after"))
+    return ServiceError(
+        why, "later" if status == 429 or status >= 500 else "refused", status=status, retry_seconds=wait
+    )
 
 
 def _number(id: str) -> int:

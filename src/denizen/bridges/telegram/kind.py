@@ -18,6 +18,8 @@ class TelegramSettings(BridgeSettings):
     """The handle of the agent that the bot is: its messages have no name before them."""
     api: Annotated[str, Field(pattern=r"^https?://", max_length=2_000)] = "https://api.telegram.org"
     """The address of the Bot API; of your own server of it, if you have one."""
+    streaming: bool = True
+    """Whether what agents write is shown while they write it. Only in private chats, where Telegram can do that."""
 
 
 def _open(settings: BridgeSettings, means: Means) -> Adapter:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from denizen.bridges.http_service import as_object, as_objects
 from denizen.bridges.port import Incoming, IncomingEdit, IncomingFile, IncomingMessage, IncomingReaction, Writer
 from denizen.clock import SECOND, Instant
 
@@ -25,14 +26,6 @@ class FileRef:
     size: int
 
 
-def as_object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [as_object(each) for each in cast("list[Any]", value)] if isinstance(value, list) else []
-
-
 def room_of(update: Mapping[str, Any]) -> str | None:
     """The chat that an update is about; None if it is about something else."""
     for kind in ("message", "edited_message", "message_reaction"):
@@ -44,7 +37,7 @@ def room_of(update: Mapping[str, Any]) -> str | None:
 def file_of(update: Mapping[str, Any]) -> FileRef | None:
     """The file of a new message. Of a picture, the largest."""
     message = as_object(update.get("message"))
-    photos = _objects(message.get("photo"))
+    photos = as_objects(message.get("photo"))
     if photos:
         photo = photos[-1]
         return FileRef(str(photo.get("file_id")), "photo.jpg", "image/jpeg", int(photo.get("file_size") or 0))
@@ -118,22 +111,4 @@ def _reactions(told: Mapping[str, Any], number: Any) -> list[Incoming]:
 
 
 def _emojis(value: Any) -> list[str]:
-    return [str(each["emoji"]) for each in _objects(value) if each.get("type") == "emoji"]
-
-
-def parts_of(text: str) -> list[str]:
-    """The text in parts that a message can hold, cut at line breaks where there are some."""
-    parts: list[str] = []
-    while _units(text) > TEXT_CHARACTERS:
-        cut = TEXT_CHARACTERS
-        while _units(text[:cut]) > TEXT_CHARACTERS:
-            cut -= max(1, (_units(text[:cut]) - TEXT_CHARACTERS) // 2)
-        at = text.rfind("\n", cut // 2, cut)
-        cut = at + 1 if at > 0 else cut
-        parts.append(text[:cut])
-        text = text[cut:]
-    return [*parts, text]
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le", errors="replace")) // 2
+    return [str(each["emoji"]) for each in as_objects(value) if each.get("type") == "emoji"]

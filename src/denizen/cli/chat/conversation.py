@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, assert_never
 
+from denizen.cli.chat.marking import Mark, marks_since
 from denizen.cli.chat.questions import News, Questions, hear
 from denizen.client import (
     Agent,
@@ -20,6 +21,7 @@ from denizen.client import (
     Connected,
     Lost,
     Message,
+    MessageChanged,
     SpaceStatus,
     SpaceStatuses,
     StreamAborted,
@@ -31,7 +33,7 @@ from denizen.client import (
 STATUS_SECONDS: Final = 45
 """An agent without any event for so long no longer counts as thinking."""
 REMEMBERED_MESSAGES: Final = 500
-"""For how many past messages late frames are recognized."""
+"""For how many past messages late frames and new reactions are recognized."""
 
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -79,18 +81,20 @@ class Conversation:
     questions: Questions = field(default_factory=Questions)
     early: Mapping[int, Message] = field(default_factory=lambda: _NONE)
     """Messages that came before one they follow."""
-    said: tuple[str, ...] = ()
-    """The ids of the last messages."""
+    shown: Mapping[str, Message] = field(default_factory=lambda: _NONE)
+    """The last messages that were displayed, by id."""
 
 
 Event: TypeAlias = StreamEvent | Presence
 
 
-def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message | News, ...]]:
+def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message | News | Mark, ...]]:
     """Returns the conversation after this event, and what to show now. `now` is in seconds."""
     match event:
         case Message():
             return _message(state, event)
+        case MessageChanged(message):
+            return _changed(state, message)
         case Call():
             questions, news = hear(state.questions, event)
             return replace(state, questions=questions), () if news is None else (news,)
@@ -138,21 +142,29 @@ def _message(state: Conversation, message: Message) -> tuple[Conversation, tuple
             last=state.last + len(shown),
             early=early or _NONE,
             writing={id_: each for id_, each in state.writing.items() if id_ not in gone} or _NONE,
-            said=(*state.said, *(each.id for each in shown))[-REMEMBERED_MESSAGES:],
+            shown=dict([*state.shown.items(), *((each.id, each) for each in shown)][-REMEMBERED_MESSAGES:]),
         ),
         tuple(shown),
     )
 
 
+def _changed(state: Conversation, message: Message) -> tuple[Conversation, tuple[Mark, ...]]:
+    """What changed about a message that is displayed already."""
+    before = state.shown.get(message.id)
+    if before is None:
+        return state, ()
+    return replace(state, shown={**state.shown, message.id: message}), marks_since(before, message)
+
+
 def _started(state: Conversation, event: StreamStarted) -> Conversation:
-    if event.id in state.said:
+    if event.id in state.shown:
         return state
     begun = Writing(event.id, event.agent, begin=event.offset)
     return replace(state, writing={**state.writing, event.id: begun})
 
 
 def _delta(state: Conversation, event: StreamDelta, now: float) -> Conversation:
-    if event.id in state.said:
+    if event.id in state.shown:
         return state
     writing = state.writing.get(event.id)
     if writing is None or event.offset > writing.end:

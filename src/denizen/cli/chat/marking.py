@@ -1,8 +1,9 @@
-"""Reactions and pins in `denizen chat`: the line that shows them, and which message a command means. Pure."""
+"""Reactions and pins in `denizen chat`: what changed, in words, and which message a command means. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from denizen.cli.chat.rendering import printable
@@ -12,6 +13,45 @@ from denizen.errors import InvalidInput
 LOOKED_AT: Final = 100
 """How many messages are looked through for the one that a command means."""
 _SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A reaction or the pin of a message, which was added or removed."""
+
+    message: Message
+    emoji: str | None
+    """None: it is the pin."""
+    by: str | None
+    removed: bool
+
+
+def marks_since(before: Message, now: Message) -> tuple[Mark, ...]:
+    """Which marks the message got and lost in between. Of a deleted one, nothing is said."""
+    if now.deleted_at is not None:
+        return ()
+    old, new = _reactions(before), _reactions(now)
+    marks = [Mark(now, emoji, by, removed=(emoji, by) in old) for emoji, by in sorted(old ^ new)]
+    if (before.pinned_at is None) != (now.pinned_at is None):
+        marks.append(Mark(now, None, None, removed=now.pinned_at is None))
+    return tuple(marks)
+
+
+def _reactions(message: Message) -> set[tuple[str, str]]:
+    return {(each.emoji, by) for each in message.reactions for by in each.by}
+
+
+def in_words(mark: Mark, names: Mapping[str, str]) -> str:
+    """What happened, in one line; `names` are those of the members, by id."""
+    message = quoted(mark.message)
+    if mark.emoji is None:
+        return f"{'Unpinned' if mark.removed else 'Pinned'} {message}."
+    who = names.get(mark.by or "", "Someone")
+    return (
+        f"{who} removed {mark.emoji} from {message}."
+        if mark.removed
+        else f"{who} reacted with {mark.emoji} to {message}."
+    )
 
 
 def message_meant(messages: Sequence[Message], words: str, *, not_by: str | None = None) -> Message:

@@ -6,6 +6,7 @@ that its agent no longer waits for stays known: a late answer still reaches the 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -16,9 +17,8 @@ from pydantic import JsonValue
 from denizen.cli.chat.wording import SHORT_ANSWERS, in_short
 from denizen.client import Call, Space
 from denizen.errors import InvalidInput
+from denizen.shapes.vocabulary import ASKED
 
-ANSWERABLE: Final = ("pause", "async")
-"""The modes of calls that wait for people. The others only show what an agent does."""
 SET_ASIDE: Final = ("interrupted", "expired")
 REMEMBERED_CALLS: Final = 500
 
@@ -74,7 +74,7 @@ News: TypeAlias = PendingQuestion | Ended | Used
 
 def concerns(call: Call, space: Space | None) -> bool:
     """Whether it concerns people in this space: asked in it, or asked in none by an agent that is in it."""
-    if space is None or call.mode not in ANSWERABLE:
+    if space is None or call.mode not in ASKED:
         return False
     if call.space_id is not None:
         return call.space_id == space.id
@@ -89,7 +89,7 @@ def hear(state: Questions, call: Call) -> tuple[Questions, News | None]:
         return state, None
     told = {**state.told, call.id: stage}
     state = replace(state, told=dict(list(told.items())[-REMEMBERED_CALLS:]))
-    if call.mode not in ANSWERABLE:
+    if call.mode not in ASKED:
         return state, None if stage == 0 else Used(call)
     return _asked(state, call) if stage == 0 else _ended(state, call)
 
@@ -127,7 +127,7 @@ def read_answer(state: Questions, command: str, typed: str) -> tuple[Call, JsonV
     if not short:
         if not words:
             raise InvalidInput("The answer is empty: write it after /answer.")
-        return call, words
+        return call, _accepted(call, words) if call.mode == "elicitation" else words
     if words:
         raise InvalidInput(f"{command} stands for itself. To say more, write /answer and your own words.")
     return call, SHORT_ANSWERS[command]
@@ -151,3 +151,51 @@ def _meant(state: Questions, command: str, typed: str, *, numbered: bool) -> tup
 
 def _numbers(calls: Mapping[int, Call]) -> str:
     return ", ".join(f"{number} ({in_short(call)})" for number, call in calls.items())
+
+
+def _accepted(call: Call, words: str) -> JsonValue:
+    """The values for the form of an MCP server that asks: written as `name=value`, or as the only value of the form.
+
+    Raises `InvalidInput` for a value of a field that the form does not have.
+    """
+    fields = form_fields(call)
+    alone = [(name, words) for name in fields] if len(fields) == 1 else []
+    pairs = [(name, text) for name, _, text in map(_halves, _split(words))] if "=" in words else alone
+    if not pairs or any(name not in fields for name, _ in pairs):
+        raise InvalidInput(f"The MCP server asks for values. Write {how_to_accept(call)}, or /no.")
+    return {"action": "accept", "content": {name: _typed(fields[name], text) for name, text in pairs}}
+
+
+def how_to_accept(call: Call, number: str = "") -> str:
+    """The command that accepts the question of an MCP server."""
+    fields = form_fields(call)
+    return f"/answer{number} {' '.join(f'{name}=…' for name in fields)}" if fields else f"/yes{number}"
+
+
+def form_fields(call: Call) -> Mapping[str, JsonValue]:
+    """The fields of the form with which an MCP server asks, by name."""
+    form = call.arguments.get("form") if isinstance(call.arguments, dict) else None
+    fields = form.get("properties") if isinstance(form, dict) else None
+    return fields if isinstance(fields, dict) else {}
+
+
+def _split(words: str) -> list[str]:
+    try:
+        return shlex.split(words)
+    except ValueError as error:
+        raise InvalidInput(f"This cannot be read: {error}. Put a value with spaces into quotation marks.") from error
+
+
+def _halves(pair: str) -> tuple[str, str, str]:
+    return pair.partition("=")
+
+
+def _typed(field: JsonValue, text: str) -> JsonValue:
+    """The text as the type that the form wants; as it is, if it is none."""
+    kind = field.get("type") if isinstance(field, dict) else None
+    if kind == "boolean":
+        return {"yes": True, "true": True, "no": False, "false": False}.get(text.lower(), text)
+    try:
+        return int(text) if kind == "integer" else float(text) if kind == "number" else text
+    except ValueError:
+        return text

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.chat import wording
-from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, Used
+from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, Used, how_to_accept
 from denizen.cli.chat.typed import COMMANDS
 from denizen.client import Agent, Member, Message, Space
 
@@ -176,7 +176,9 @@ def _question(asked: PendingQuestion, names: Mapping[str, str]) -> Iterator[Cons
         yield body(asked_for)
     for line in wording.details(call):
         yield _Indented(Text(printable(wording.shortened(line, DETAIL_CHARACTERS))))
-    yield _Indented(note(f"/yes{number}, /no{number}, or /answer{number} and your own words"))
+    own_words = f"/yes{number}, /no{number}, or /answer{number} and your own words"
+    accept = how_to_accept(call, number)
+    yield _Indented(note(own_words if call.mode != "elicitation" else f"{accept}, or /no{number}"))
     if asked.others:
         besides = ", ".join(f"{each} “{wording.in_short(other)}”" for each, other in asked.others.items())
         yield _Indented(note(f"Besides waits: {besides}"))
@@ -234,7 +236,7 @@ def table_of_agents(agents: Sequence[Agent]) -> Table:
     for agent in agents:
         name = Text(printable(agent.name), style=colour_of(agent.name, own=False))
         how = {"alive": "thinking", "paused": WAITS}.get(agent.status, agent.status)
-        table.add_row(Text("  ") + name, Text(f"@{agent.handle} {how}"), Text(printable(agent.about), style="dim"))
+        table.add_row(Text("  ") + name, Text(f"@{agent.handle} {how}"), Text(printable(agent.purpose), style="dim"))
     return table
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
@@ -22,7 +22,7 @@ from denizen.cli.chat.panels import Answers
 from denizen.cli.chat.questions import News, concerns, read_answer
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
-from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, Space
+from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, MessageChanged, Space
 from denizen.clock import SECOND, Clock
 from denizen.errors import DenizenError, InvalidInput, RequestRefused, ServerUnreachable
 from denizen.ids import new_id
@@ -185,7 +185,9 @@ class Talk:
             self._following.cancel()
         self.choosing = False
         self.space = space
-        self.state = Conversation(last=history[-1].seq if history else 0, said=tuple(message.id for message in history))
+        self.state = Conversation(
+            last=history[-1].seq if history else 0, shown={message.id: message for message in history}
+        )
         self._oldest = history[0].seq if history else 1
         self.unread.pop(space.id, None)
         await self._display.begin(space.name)
@@ -261,7 +263,9 @@ class Talk:
             if self.space is not None:
                 self._mark_read(self.space, messages[-1].seq)
         for each in shown:
-            if not isinstance(each, Message):
+            if isinstance(each, marking.Mark):
+                await self._note(marking.in_words(each, self._names()))
+            elif not isinstance(each, Message):
                 await self._tell(each)
         self._display.refresh()
 
@@ -552,22 +556,20 @@ class Talk:
         space = self._here()
         messages = await self._client.messages(space.id, limit=marking.LOOKED_AT)
         message = marking.message_meant(messages, words.strip(), not_by=self.me.id)
-        if marking.has_reacted(message, emoji, self.me.id):
-            await self._client.remove_reaction(space.id, message.id, emoji)
-            await self._note(f"Removed {emoji} from {marking.quoted(message)}.")
-        else:
-            await self._client.react(space.id, message.id, emoji)
-            await self._note(f"Reacted with {emoji} to {marking.quoted(message)}.")
+        removes = marking.has_reacted(message, emoji, self.me.id)
+        change = self._client.remove_reaction if removes else self._client.react
+        await self._tell_marks(message, await change(space.id, message.id, emoji))
 
     async def _pin(self, words: str) -> None:
         space = self._here()
         message = marking.message_meant(await self._client.messages(space.id, limit=marking.LOOKED_AT), words)
-        if message.pinned_at is None:
-            await self._client.pin(space.id, message.id)
-            await self._note(f"Pinned {marking.quoted(message)}.")
-        else:
-            await self._client.unpin(space.id, message.id)
-            await self._note(f"Unpinned {marking.quoted(message)}.")
+        change = self._client.pin if message.pinned_at is None else self._client.unpin
+        await self._tell_marks(message, await change(space.id, message.id))
+
+    async def _tell_marks(self, before: Message, now: Message) -> None:
+        """Say what changed, unless the stream was quicker; also of a message that is not displayed."""
+        self.state = replace(self.state, shown={before.id: before, **self.state.shown})
+        await self._feed(MessageChanged(now))
 
     async def _list_pins(self) -> None:
         pinned = await self._client.pins(self._here().id)

@@ -12,9 +12,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson, as_mention
+from denizen.cli.api import Api, as_mention
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, stdout
 from denizen.cli.memory import queries
 from denizen.cli.memory.queries import whose
 from denizen.client import Client
@@ -52,7 +52,7 @@ async def _known(client: Client, found: list[MemoryOut]) -> list[Known]:
 
 
 @app.command("list")
-def list_(api: Api, scope: _Scope = None, person: _Person = None, limit: _Limit = 50, as_json: AsJson = False) -> None:
+def list_(api: Api, scope: _Scope = None, person: _Person = None, limit: _Limit = 50) -> None:
     """List memories, newest first.
 
     Lists what you can see: memories about you, between you and agents (admins: between agents and anyone), for
@@ -63,7 +63,7 @@ def list_(api: Api, scope: _Scope = None, person: _Person = None, limit: _Limit 
     async def work(client: Client) -> list[Known]:
         return await _known(client, await queries.list_memories(client, wanted, person, limit))
 
-    _show(api.use(work), as_json)
+    _show(api, api.use(work))
 
 
 @app.command()
@@ -72,7 +72,6 @@ def search(
     query: Annotated[str, typer.Argument(metavar="WORDS", help="What to look for.")],
     scope: _Scope = None,
     limit: _Limit = _MOST,
-    as_json: AsJson = False,
 ) -> None:
     """Search memories, best first.
 
@@ -83,7 +82,7 @@ def search(
     async def work(client: Client) -> list[Known]:
         return await _known(client, await queries.search_memories(client, query, wanted, limit))
 
-    _show(api.use(work), as_json)
+    _show(api, api.use(work))
 
 
 def _checked(scope: str | None) -> str | None:
@@ -92,9 +91,8 @@ def _checked(scope: str | None) -> str | None:
     return scope
 
 
-def _show(found: list[Known], as_json: bool) -> None:
-    if as_json:
-        print_json([{"whose": whose, **memory.model_dump(mode="json")} for memory, whose in found])
+def _show(api: Api, found: list[Known]) -> None:
+    if api.prints_json([{"whose": whose, **memory.model_dump(mode="json")} for memory, whose in found]):
         return
     if not found:
         stdout().print("Nothing is remembered.")
@@ -114,7 +112,7 @@ def _told(memory: MemoryOut, whose: str) -> Text:
 
 
 @app.command()
-def report(api: Api, as_json: AsJson = False) -> None:
+def report(api: Api) -> None:
     """List problems of memories, by scope.
 
     Only for admins. The text of a memory is shown only to those who can see it.
@@ -122,11 +120,10 @@ def report(api: Api, as_json: AsJson = False) -> None:
 
     async def work(client: Client) -> tuple[ReportOut, Mapping[str, str]]:
         found = await client.memory_report()
-        return found, {} if as_json else await _texts(client, found.findings[:_MOST])
+        return found, {} if api.as_json else await _texts(client, found.findings[:_MOST])
 
     found, texts = api.use(work)
-    if as_json:
-        print_json(found.model_dump(mode="json"))
+    if api.prints_json(found):
         return
     stdout().print(_table(found))
     stdout().print(f"Superseded: {found.superseded:,}.")
@@ -168,16 +165,15 @@ _STYLES: Final[Mapping[str, str]] = {"same": "", "added": "green", "removed": "r
 
 
 @app.command()
-def log(api: Api, memory: _Memory, as_json: AsJson = False) -> None:
+def log(api: Api, memory: _Memory) -> None:
     """Show the history of a memory: its versions, what changed them, and why."""
 
     async def work(client: Client) -> tuple[MemoryHistory, Mapping[str, str]]:
         found = await client.memory_history(memory)
-        return found, {} if as_json else await queries.names_of_authors(client, found)
+        return found, {} if api.as_json else await queries.names_of_authors(client, found)
 
     found, names = api.use(work)
-    if as_json:
-        print_json(found.model_dump(mode="json"))
+    if api.prints_json(found):
         return
     for each in found.versions:
         stdout().print(_version(each, names))
@@ -205,7 +201,6 @@ def diff(
     new: Annotated[
         int | None, typer.Argument(metavar="[NEW]", min=1, help="The later version (default: the newest).")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show how two versions of a memory differ, word by word."""
 
@@ -216,9 +211,8 @@ def diff(
 
     earlier, later = api.use(work)
     pieces = difference(earlier.text, later.text)
-    if as_json:
-        shown = [{"kind": each.kind, "text": each.text} for each in pieces]
-        print_json({"old": earlier.number, "new": later.number, "difference": shown})
+    shown = [{"kind": each.kind, "text": each.text} for each in pieces]
+    if api.prints_json({"old": earlier.number, "new": later.number, "difference": shown}):
         return
     stdout().print(Text(f"{earlier.number} → {later.number}", "dim"))
     # Marked with signs too: colours are not printed everywhere.
@@ -241,9 +235,8 @@ def revert(
     api: Api,
     memory: _Memory,
     version: Annotated[int, typer.Argument(min=1, help="The number of the version, from denizen memory log.")],
-    as_json: AsJson = False,
 ) -> None:
-    """Let the text of an earlier version hold again.
+    """Restore the text of an earlier version.
 
     This adds a change to the history and removes nothing from it. What was forgotten cannot be reverted to.
     """
@@ -253,7 +246,7 @@ def revert(
         [known] = await _known(client, [await client.revert_memory(memory, wanted.id)])
         return known
 
-    _show([api.use(work)], as_json)
+    _show(api, [api.use(work)])
 
 
 @app.command()
@@ -262,7 +255,6 @@ def forget(
     memory: _Memory,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Forget a memory. It is not stored again; the messages it came from stay.
 
@@ -275,9 +267,9 @@ def forget(
         return await queries.forget_memory(client, memory, dry_run=dry_run)
 
     removed = api.use(work)
-    if as_json:
-        print_json({"removed": removed if removed is None else dict(removed), "dry_run": dry_run})
-    elif removed is None:
+    if api.prints_json({"removed": removed if removed is None else dict(removed), "dry_run": dry_run}):
+        return
+    if removed is None:
         stdout().print("Removed.")
     else:
         many = ", ".join(f"{count} {name}" for name, count in removed.items())

@@ -12,7 +12,7 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson
+from denizen.cli.api import Api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.panel.finding import PanelName, advisor_in, in_panel
@@ -41,20 +41,20 @@ _Expect = Annotated[
 
 
 @app.command("list")
-def list_advisors(api: Api, panel: PanelName, as_json: AsJson = False) -> None:
+def list_advisors(api: Api, panel: PanelName) -> None:
     """List the advisors of a panel, in order."""
 
     async def work(_client: Client, there: Panel) -> list[Advisor]:
         return there.advisors
 
-    _tell(in_panel(api, panel, work), as_json)
+    _tell(api, in_panel(api, panel, work))
 
 
 @app.command()
 def add(
     api: Api,
     panel: PanelName,
-    name: Annotated[str, typer.Argument(help="What it is called.")],
+    name: Annotated[str, typer.Argument(help="The name.")],
     description: _Description = None,
     group: Annotated[str, typer.Option(help="`@group` addresses all its members.")] = "",
     colour: Annotated[str, typer.Option(help="`#rrggbb`.")] = "",
@@ -63,7 +63,6 @@ def add(
     reasoning: _Reasoning = None,
     expect: _Expect = None,
     reflection: _Reflection = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add an advisor to a panel."""
     fields: dict[str, Any] = {"name": name, "group": group, "colour": colour}
@@ -72,7 +71,7 @@ def add(
     async def work(client: Client, there: Panel) -> Advisor:
         return await client.add_advisor(there.id, fields)
 
-    _tell([in_panel(api, panel, work, models=bool(reflection))], as_json)
+    _tell(api, [in_panel(api, panel, work, models=bool(reflection))])
 
 
 @app.command()
@@ -90,7 +89,6 @@ def edit(
     reasoning: _Reasoning = None,
     expect: _Expect = None,
     reflection: _Reflection = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change an advisor. Its earlier replies stay."""
     changes = _given(description, model, max_tokens, reasoning, expect)
@@ -104,11 +102,11 @@ def edit(
         how = _reflection(reflection, found.reflection)
         return await client.change_advisor(there.id, found.id, **changes, **how)
 
-    _tell([in_panel(api, panel, work, models=bool(reflection))], as_json)
+    _tell(api, [in_panel(api, panel, work, models=bool(reflection))])
 
 
 @app.command()
-def remove(api: Api, panel: PanelName, advisor: AdvisorName, as_json: AsJson = False) -> None:
+def remove(api: Api, panel: PanelName, advisor: AdvisorName) -> None:
     """Remove an advisor. Its replies stay."""
 
     async def work(client: Client, there: Panel) -> Advisor:
@@ -117,8 +115,8 @@ def remove(api: Api, panel: PanelName, advisor: AdvisorName, as_json: AsJson = F
         return gone
 
     gone = in_panel(api, panel, work)
-    if as_json:
-        _tell([gone], as_json)
+    if api.as_json:
+        _tell(api, [gone])
     else:
         stderr().print(Text(f"{printable(gone.name)} is asked no more.", style="dim"))
 
@@ -128,14 +126,13 @@ def reorder(
     api: Api,
     panel: PanelName,
     advisors: Annotated[list[str], typer.Argument(metavar="ADVISOR...", help="In this order; the others follow.")],
-    as_json: AsJson = False,
 ) -> None:
     """Reorder the advisors of a panel."""
 
     async def work(client: Client, there: Panel) -> list[Advisor]:
         return await client.order_advisors(there.id, [advisor_in(there, each).id for each in advisors])
 
-    _tell(in_panel(api, panel, work), as_json)
+    _tell(api, in_panel(api, panel, work))
 
 
 @app.command()
@@ -154,7 +151,6 @@ def import_(
     panel: PanelName,
     file: Annotated[Path, typer.Argument(help="What `export` printed; `-` reads it from stdin.")],
     replace: Annotated[bool, typer.Option("--replace", help="Replace the current advisors.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Import exported advisors into a panel: all of them or, with an error, none."""
     document = _document(file)
@@ -162,7 +158,7 @@ def import_(
     async def work(client: Client, there: Panel) -> list[Advisor]:
         return await client.import_advisors(there.id, document, replace=replace)
 
-    _tell(in_panel(api, panel, work, models=True), as_json)
+    _tell(api, in_panel(api, panel, work, models=True))
 
 
 @app.command()
@@ -172,7 +168,6 @@ def suggest(
     topic: Annotated[str, typer.Argument(help="The topic they should help with.")],
     count: Annotated[int, typer.Option(min=1, max=20, help="How many.")] = 8,
     take: Annotated[bool, typer.Option("--add", help="Add all of them to the panel.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Let a model suggest advisors for a topic, each with a reason."""
 
@@ -183,8 +178,7 @@ def suggest(
         return found
 
     found = in_panel(api, panel, work, answering=True)
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
+    if api.prints_json(found):
         return
     for each in found:
         stdout().print(Text.assemble((printable(each.name), "bold"), (f"  {each.kind}", "dim")))
@@ -227,9 +221,8 @@ def _document(file: Path) -> dict[str, Any]:
     return document  # pyright: ignore[reportUnknownVariableType]
 
 
-def _tell(listed: Iterable[Advisor], as_json: bool) -> None:
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in listed])
+def _tell(api: Api, listed: Iterable[Advisor]) -> None:
+    if api.prints_json(listed):
         return
     for each in listed:
         state = "" if each.active else "  switched off"

@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.api import Api, AsJson
+from denizen.cli.api import Api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.mind import as_told
@@ -35,12 +35,12 @@ _Reflection = Annotated[str | None, typer.Option(help="Reflection: a quick-start
 
 
 @app.command("list")
-def list_(api: Api, as_json: AsJson = False) -> None:
+def list_(api: Api) -> None:
     """List your panels and their advisors."""
     found = api.use(lambda client: client.panels())
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
-    elif found:
+    if api.prints_json(found):
+        return
+    if found:
         stdout().print(_table(found))
     else:
         stderr().print("You are in no panel. `denizen panel create NAME ADVISOR…` opens one.", style="dim")
@@ -49,14 +49,13 @@ def list_(api: Api, as_json: AsJson = False) -> None:
 @app.command()
 def create(
     api: Api,
-    name: Annotated[str, typer.Argument(help="What it is called.")],
+    name: Annotated[str, typer.Argument(help="The name.")],
     names: Annotated[list[str] | None, typer.Argument(metavar="[ADVISOR]...", help="The names of advisors.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Only members can see it.")] = False,
     model: _Model = None,
     synthesis: Annotated[bool, typer.Option("--synthesis", help="Add a synthesis to every turn.")] = False,
     crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = 0,
     reflection: _Reflection = None,
-    as_json: AsJson = False,
 ) -> None:
     """Create a panel with these advisors."""
     settings: dict[str, Any] = {"crosstalk": crosstalk} if crosstalk else {}
@@ -68,24 +67,18 @@ def create(
         lambda client: client.create_panel(name, drafts, private=private, settings=settings),
         models=reflection is not None,
     )
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
-        stderr().print(Text(f'The panel "{printable(made.name)}" is open. Its id is {made.id}.', style="dim"))
+    api.tell(made, f'The panel "{printable(made.name)}" is open. Its id is {made.id}.')
 
 
 @app.command()
-def show(api: Api, panel: PanelName, as_json: AsJson = False) -> None:
+def show(api: Api, panel: PanelName) -> None:
     """Show the settings of a panel, its advisors and their moods."""
 
     async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStanceOut]]:
         return there, await client.advisor_stances(there.id)
 
     there, stances = in_panel(api, panel, work)
-    if as_json:
-        told = there.model_dump(mode="json")
-        print_json({**told, "stances": [each.model_dump(mode="json") for each in stances]})
-    else:
+    if not api.prints_json(there.model_dump(mode="json") | {"stances": stances}):
         _show(there, stances)
 
 
@@ -104,7 +97,6 @@ def edit(
         typer.Option("--others/--no-others", help="Whether advisors see what the others said in the previous turn."),
     ] = None,
     reflection: _Reflection = None,
-    as_json: AsJson = False,
 ) -> None:
     """Change the settings of a panel. Answers in progress are not affected."""
     given: dict[str, Any] = {"model": model, "crosstalk": crosstalk, "show_others": others}
@@ -120,9 +112,7 @@ def edit(
         return changed, await client.advisor_stances(there.id)
 
     changed, stances = in_panel(api, panel, work, models=reflection is not None)
-    if as_json:
-        print_json(changed.model_dump(mode="json"))
-    else:
+    if not api.prints_json(changed):
         _show(changed, stances)
 
 
@@ -135,7 +125,6 @@ def ask(
     synthesis: Annotated[bool, typer.Option("--synthesis", help="Add a synthesis.")] = False,
     crosstalk: Annotated[int, typer.Option(min=0, max=5, help="Rounds of cross-talk.")] = 0,
     vote: Annotated[str | None, typer.Option(help="Start a vote on this question afterwards.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Ask a panel, and show all answers side by side."""
     said = sys.stdin.read() if text == "-" else text
@@ -144,7 +133,7 @@ def ask(
         async with panel_events(client, there.id) as events:
             asked = await client.ask_panel(there.id, said)
             columns = Columns(there, asked.turn)
-            with showing(columns, thinking=thinking, quiet=as_json) as show:
+            with showing(columns, thinking=thinking, quiet=api.as_json) as show:
                 await follow(client, events, columns, show, asked)
                 if crosstalk:
                     begun = await client.crosstalk(there.id, asked.id, rounds=crosstalk)
@@ -157,10 +146,7 @@ def ask(
         return columns.in_order
 
     told = in_panel(api, panel, work, answering=True)
-    if as_json:
-        print_json([each.model_dump(mode="json") for each in told])
-    else:
-        stderr().print(Text(_spent(told), style="dim"))
+    api.tell(told, _spent(told))
     if any(reply.state != "done" for each in told for reply in each.advisor_responses.values()):
         raise typer.Exit(1)
 
@@ -170,7 +156,6 @@ def transcript(
     api: Api,
     panel: PanelName,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write (default: stdout).")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Write the transcript of a panel, in Markdown."""
 
@@ -180,7 +165,7 @@ def transcript(
     text = in_panel(api, panel, work)
     if output is not None:
         output.write_text(text, encoding="utf-8")
-    elif as_json:
+    elif api.as_json:
         print_json({"markdown": text})
     else:
         sys.stdout.write(text)
@@ -191,7 +176,6 @@ def cost(
     api: Api,
     panel: PanelName,
     text: Annotated[str, typer.Argument(help="The message; `-` reads it from stdin.")],
-    as_json: AsJson = False,
 ) -> None:
     """Estimate the cost of a message, without sending it."""
     said = sys.stdin.read() if text == "-" else text
@@ -200,8 +184,7 @@ def cost(
         return await client.panel_cost(there.id, said)
 
     told = in_panel(api, panel, work, answering=True)
-    if as_json:
-        print_json(told.model_dump(mode="json"))
+    if api.prints_json(told):
         return
     for each in told.advisors:
         price = "price unknown" if each.cost_micros is None else _dollars(each.cost_micros)

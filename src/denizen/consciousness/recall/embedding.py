@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
-from sqlalchemy import LargeBinary, and_, bindparam, case, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import and_, bindparam, case, delete, func, select, update
 
 from denizen.clock import Clock
 from denizen.consciousness.recall import wording
@@ -24,7 +23,7 @@ from denizen.consciousness.recall.passages import VECTORS_IN_A_ROW
 from denizen.consciousness.recall.wording import Words
 from denizen.ids import AgentId
 from denizen.models.embedders import Embedder, Reader, Reading
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Tx, insert_or_update, select_where, statement, value
 from denizen.storage.schema import entities, messages, passages, recalls, vectors, wordings
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ _texts = statement(
 def progress(tx: Tx, embedder: str, *, reads: bool = False) -> Progress:
     """How many passages of all agents have a vector of this embedder, and with `reads` of their words; of how many."""
     row = tx.one(_progress, name=embedder, reads=int(reads))
-    return Progress(0, 0) if row is None else Progress(int(row[0]), int(row[1]))
+    return Progress(0, 0) if row is None else Progress(*map(int, row))
 
 
 def next_batch(tx: Tx, embedder: str, *, reads: bool = False) -> Batch | None:
@@ -137,23 +136,8 @@ def next_batch(tx: Tx, embedder: str, *, reads: bool = False) -> Batch | None:
     return Batch(agent_id, after + 1, texts)
 
 
-_put = insert(vectors).values(
-    agent_id=bindparam("agent_id"),
-    embedder=bindparam("embedder"),
-    first=bindparam("first"),
-    dimensions=bindparam("dimensions"),
-    codes=bindparam("codes", type_=LargeBinary()),
-)
-_keep = statement(
-    _put.on_conflict_do_update(index_elements=["agent_id", "embedder", "first"], set_={"codes": _put.excluded.codes})
-)
-_row = statement(
-    select(vectors.c.codes).where(
-        vectors.c.agent_id == bindparam("agent_id"),
-        vectors.c.embedder == bindparam("embedder"),
-        vectors.c.first == bindparam("first"),
-    )
-)
+_keep = insert_or_update(vectors, "agent_id, embedder, first, dimensions, codes", set_="codes")
+_row = select_where(vectors, "codes", "agent_id, embedder, first")
 _cursor = statement(
     select(_done, recalls.c.passages).where(recalls.c.agent_id == bindparam("agent_id")).with_for_update()
 )
@@ -173,24 +157,8 @@ _drop_others = [
     statement(delete(table).where(table.c.agent_id == bindparam("agent"), table.c.embedder != bindparam("name")))
     for table in (vectors, wordings)
 ]
-_put_words = insert(wordings).values(
-    agent_id=bindparam("agent_id"),
-    embedder=bindparam("embedder"),
-    number=bindparam("number"),
-    codes=bindparam("codes", type_=LargeBinary()),
-)
-_keep_words = statement(
-    _put_words.on_conflict_do_update(
-        index_elements=["agent_id", "embedder", "number"], set_={"codes": _put_words.excluded.codes}
-    )
-)
-_is_forgotten = statement(
-    select(passages.c.number).where(
-        passages.c.agent_id == bindparam("agent_id"),
-        passages.c.number == bindparam("number"),
-        passages.c.kind == "forgotten",
-    )
-)
+_keep_words = insert_or_update(wordings, "agent_id, embedder, number, codes")
+_is_forgotten = select_where(passages, "number", "agent_id, number", passages.c.kind == "forgotten")
 
 
 def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes], worded: Sequence[bytes] | None = None) -> bool:
@@ -200,15 +168,18 @@ def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes], worded: Se
     """
     reads = int(worded is not None)
     row = tx.one(_cursor, agent_id=batch.agent_id, name=embedder, reads=reads)
-    if row is None or row[0] != batch.first - 1:
+    if row is None:
+        return False
+    embedded, passages_there = row
+    if embedded != batch.first - 1:
         return False
     dimensions = len(codes[0]) if codes else 0
     numbers = range(batch.first, batch.first + len(codes))
     gone = {number for number in numbers if tx.one(_is_forgotten, agent_id=batch.agent_id, number=number)}
     kept = [bytes(dimensions) if number in gone else code for number, code in zip(numbers, codes, strict=True)]
     first = (batch.first - 1) // VECTORS_IN_A_ROW * VECTORS_IN_A_ROW + 1
-    before = tx.one(_row, agent_id=batch.agent_id, embedder=embedder, first=first)
-    joined = (before[0] if before else b"")[: (batch.first - first) * dimensions] + b"".join(kept)
+    before: bytes = value(tx, _row, agent_id=batch.agent_id, embedder=embedder, first=first) or b""
+    joined = before[: (batch.first - first) * dimensions] + b"".join(kept)
     tx.run(_keep, agent_id=batch.agent_id, embedder=embedder, first=first, dimensions=dimensions, codes=joined)
     whose: dict[str, Any] = {"agent_id": batch.agent_id, "embedder": embedder}
     words = [
@@ -220,7 +191,7 @@ def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes], worded: Se
         tx.many(_keep_words, words)
     last = batch.first + len(codes) - 1
     tx.run(_move, agent=batch.agent_id, name=embedder, last=last, reads=reads)
-    if last >= row[1]:
+    if last >= passages_there:
         for drop in _drop_others:
             tx.run(drop, agent=batch.agent_id, name=embedder)
     return True
@@ -296,7 +267,7 @@ async def ask(embedder: Embedder, question: str) -> QuestionVectors:
 def meaning(tx: Tx, agent_id: AgentId, embedder: str, asked: QuestionVectors) -> Meaning | None:
     """How near the agent's passages are to the question; None if there are no vectors."""
     rows = tx.all(_all, agent_id=agent_id, embedder=embedder)
-    rows = [row for row in reversed(rows) if row[1] == len(asked.vector)]
+    rows = [(first, codes) for first, size, codes in reversed(rows) if size == len(asked.vector)]
     return _nearness(embedder, rows, asked) if rows else None
 
 
@@ -304,9 +275,9 @@ def _nearness(embedder: str, rows: Sequence[tuple[Any, ...]], asked: QuestionVec
     import numpy
 
     size = len(asked.vector)
-    each_row = [numpy.arange(first, first + len(codes) // size, dtype=numpy.int64) for first, _, codes in rows]
+    each_row = [numpy.arange(first, first + len(codes) // size, dtype=numpy.int64) for first, codes in rows]
     numbers = numpy.concatenate(each_row)
-    matrix = numpy.frombuffer(b"".join(row[2] for row in rows), numpy.int8).reshape(-1, size).astype(numpy.float32)
+    matrix = numpy.frombuffer(b"".join(codes for _, codes in rows), numpy.int8).reshape(-1, size).astype(numpy.float32)
     question = numpy.frombuffer(asked.vector, numpy.int8).astype(numpy.float32)
     lengths = numpy.sqrt(numpy.einsum("ij,ij->i", matrix, matrix))
     length = float(numpy.sqrt(numpy.einsum("i,i", question, question)))
@@ -337,9 +308,12 @@ def kinship(
     size = len(asked.vector)
 
     def vectors_at(first: int) -> Any:
-        row = tx.one(_row, agent_id=agent_id, embedder=embedder, first=first)
-        codes = row[0] if row is not None and len(row[0]) % size == 0 else b""
-        found = numpy.frombuffer(codes, numpy.int8).reshape(-1, size).astype(numpy.float32)
+        codes: bytes = value(tx, _row, agent_id=agent_id, embedder=embedder, first=first) or b""
+        found = (
+            numpy.frombuffer(codes if len(codes) % size == 0 else b"", numpy.int8)
+            .reshape(-1, size)
+            .astype(numpy.float32)
+        )
         return found / numpy.maximum(numpy.sqrt(numpy.einsum("ij,ij->i", found, found)), 1e-9)[:, None]
 
     rows = max((newest - 1) // VECTORS_IN_A_ROW + 1, 1)

@@ -17,7 +17,7 @@ from denizen.consciousness.recall.cues import Period
 from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS
 from denizen.consciousness.recall.ranking import PassagePosition, reaches
 from denizen.ids import AgentId
-from denizen.storage.database import Params, Row, Tx, statement, values
+from denizen.storage.database import Params, Row, Tx, columns, statement, values
 from denizen.storage.schema import entities, messages, passages, spaces
 
 MOST_OF_A_PERIOD: Final = 200
@@ -137,19 +137,11 @@ _is_part = case(
 )
 _texts = statement(
     select(
-        passages.c.number,
-        passages.c.cycle,
-        passages.c.at,
-        passages.c.kind,
-        passages.c.space_id,
+        *columns(passages, "number, cycle, at, kind, space_id"),
         spaces.c.name,
         entities.c.name,
         entities.c.handle,
-        passages.c.speaker,
-        passages.c.message_id,
-        passages.c.event_id,
-        passages.c.file_id,
-        passages.c.page,
+        *columns(passages, "speaker, message_id, event_id, file_id, page"),
         said,
         _is_part,
     )
@@ -214,7 +206,7 @@ class PassageAccess:
 
     def of_cycle(self, cycle: int, limit: int) -> list[RecalledPassage]:
         """The passages of that cycle, in order: what was heard and said in it, and what the agent did."""
-        numbers = [row[0] for row in self._all(_of_cycle, cycle=cycle, limit=limit)]
+        numbers = [number for (number,) in self._all(_of_cycle, cycle=cycle, limit=limit)]
         return list(self.texts(numbers, dict.fromkeys(numbers, 0.0)))
 
     def texts(self, numbers: Sequence[int], scores: Mapping[int, float]) -> Iterator[RecalledPassage]:

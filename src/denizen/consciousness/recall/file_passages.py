@@ -17,32 +17,19 @@ from denizen.files.attaching import attachments_in
 from denizen.files.storing import TO_READ
 from denizen.ids import AgentId
 from denizen.inbox.events import FILES, Event
-from denizen.storage.database import Database, Tx, insert_ignore, statement, value
-from denizen.storage.schema import (
-    contents,
-    cycles,
-    events,
-    file_pages,
-    files,
-    heard_files,
-    messages,
-    minds,
-    passages,
-)
+from denizen.storage.database import Database, Tx, columns, insert_ignore, select_where, statement, value
+from denizen.storage.schema import contents, cycles, events, file_pages, files, heard_files, messages, minds, passages
 
 MOST_CHARACTERS: Final = 1_000_000
 """Of a longer file, the rest is not recalled; `read_entry` shows it."""
 _CHARACTERS_AT_ONCE: Final = 30 * PASSAGE_CHARACTERS
 
-_hear = insert_ignore(heard_files, ("agent_id", "file_id", "cycle"))
+_hear = insert_ignore(heard_files, "agent_id, file_id, cycle")
 _hear_from = insert_ignore(heard_files)
-_is_there = statement(select(files.c.id).where(files.c.id == bindparam("file_id")))
+_is_there = select_where(files, "id", "id")
 _next = statement(
     select(
-        heard_files.c.agent_id,
-        heard_files.c.file_id,
-        heard_files.c.cycle,
-        heard_files.c.next_page,
+        *columns(heard_files, "agent_id, file_id, cycle, next_page"),
         files.c.name,
         files.c.content_id,
         func.coalesce(messages.c.space_id, ""),
@@ -56,17 +43,9 @@ _next = statement(
     .order_by(heard_files.c.agent_id, heard_files.c.file_id)
     .limit(1)
 )
-_hold_mind = statement(select(minds.c.agent_id).where(minds.c.agent_id == bindparam("agent_id")).with_for_update())
-_still = statement(
-    select(heard_files.c.next_page).where(
-        heard_files.c.agent_id == bindparam("agent_id"), heard_files.c.file_id == bindparam("file_id")
-    )
-)
-_pages = statement(
-    select(file_pages.c.page, file_pages.c.text)
-    .where(file_pages.c.content_id == bindparam("content_id"))
-    .order_by(file_pages.c.page)
-)
+_hold_mind = select_where(minds, "agent_id", "agent_id", for_update=True)
+_still = select_where(heard_files, "next_page", "agent_id, file_id")
+_pages = select_where(file_pages, "page, text", "content_id", order_by="page")
 _WHICH = heard_files.c.agent_id == bindparam("agent"), heard_files.c.file_id == bindparam("file")
 _go_on = statement(update(heard_files).where(*_WHICH).values(next_page=bindparam("next")))
 _done = statement(delete(heard_files).where(*_WHICH))
@@ -76,7 +55,7 @@ def hear_files(tx: Tx, agent_id: AgentId, cycle: int, events: Iterable[Event]) -
     """The agent has heard of the files of these events in this cycle: their text is to become recallable."""
     # One whose message was deleted meanwhile is gone.
     named = [file.id for event in events for file in event.files]
-    heard = [file_id for file_id in named if tx.one(_is_there, file_id=file_id) is not None]
+    heard = [file_id for file_id in named if tx.one(_is_there, id=file_id) is not None]
     for file_id in heard:
         tx.run(_hear, agent_id=agent_id, file_id=file_id, cycle=cycle)
     if heard:
@@ -100,7 +79,7 @@ _given = statement(
     )
     .order_by(cycles.c.number)
 )
-_content_of = statement(select(files.c.content_id).where(files.c.id == bindparam("file_id")))
+_content_of = select_where(files, "content_id", "id")
 _last_recalled = statement(
     select(func.coalesce(func.max(passages.c.page), 0)).where(
         passages.c.file_id == bindparam("file_id"), passages.c.agent_id == bindparam("agent_id")
@@ -109,11 +88,7 @@ _last_recalled = statement(
 _last_page = statement(
     select(func.coalesce(func.max(file_pages.c.page), 0)).where(file_pages.c.content_id == bindparam("content_id"))
 )
-_is_read = statement(
-    select(contents.c.id).where(
-        contents.c.id == bindparam("content_id"), or_(contents.c.reading.is_(None), contents.c.reading != "waiting")
-    )
-)
+_is_read = select_where(contents, "id", "id", or_(contents.c.reading.is_(None), contents.c.reading != "waiting"))
 
 
 def hear_missing(tx: Tx, agent_id: AgentId) -> int:
@@ -126,13 +101,13 @@ def hear_missing(tx: Tx, agent_id: AgentId) -> int:
     }
     for payload, cycle in tx.all(_given, agent_id=agent_id):
         for file in attachments_in(json.loads(payload).get(FILES) or ()):
-            content_id = value(tx, _content_of, file_id=file.id)
+            content_id = value(tx, _content_of, id=file.id)
             if content_id is not None:
                 heard.setdefault(file.id, (content_id, cycle))
     missing = 0
     for file_id, (content_id, cycle) in heard.items():
         known = value(tx, _last_recalled, file_id=file_id, agent_id=agent_id)
-        if value(tx, _is_read, content_id=content_id) and known >= value(tx, _last_page, content_id=content_id):
+        if value(tx, _is_read, id=content_id) and known >= value(tx, _last_page, content_id=content_id):
             continue
         missing += tx.run(_hear_from, agent_id=agent_id, file_id=file_id, cycle=cycle, next_page=known + 1)
     if missing:

@@ -20,7 +20,7 @@ from denizen.consciousness.recall.settling import Extent
 from denizen.consciousness.recall.spelling import compounds, one_letter_off
 from denizen.consciousness.recall.terms import VERSION, count_terms, older_terms, term_of, words_by_term
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement, value
 from denizen.storage.schema import passages, postings
 
 if TYPE_CHECKING:
@@ -241,17 +241,9 @@ def _within_bounds(terms: Sequence[str], listed: Iterable[PostingList]) -> list[
     return chosen
 
 
-_first_since = statement(
-    select(passages.c.number)
-    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.at >= bindparam("first"))
-    .order_by(passages.c.at)
-    .limit(1)
-)
-_last_until = statement(
-    select(passages.c.number)
-    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.at < bindparam("end"))
-    .order_by(passages.c.at.desc())
-    .limit(1)
+_first_since = select_where(passages, "number", "agent_id", passages.c.at >= bindparam("first"), order_by="at", limit=1)
+_last_until = select_where(
+    passages, "number", "agent_id", passages.c.at < bindparam("end"), order_by="at desc", limit=1
 )
 
 
@@ -259,10 +251,10 @@ def _near(tx: Tx, agent_id: AgentId, listed: Sequence[PostingList], period: Peri
     """The lists that may have passages of the period."""
     if period is None:
         return listed
-    first = tx.one(_first_since, agent_id=agent_id, first=period.first)
-    last = tx.one(_last_until, agent_id=agent_id, end=period.end)
+    first = value(tx, _first_since, agent_id=agent_id, first=period.first)
+    last = value(tx, _last_until, agent_id=agent_id, end=period.end)
     if first is None or last is None:
         return ()
     # Events that waited in the inbox were said earlier than their number suggests, but hardly by a whole block.
-    blocks = range(block_of(first[0]) - 1, block_of(last[0]) + 2)
+    blocks = range(block_of(first) - 1, block_of(last) + 2)
     return [each for each in listed if each.block in blocks]

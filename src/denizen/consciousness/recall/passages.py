@@ -19,8 +19,8 @@ from denizen.consciousness.recall.postings import block_of, without
 from denizen.consciousness.recall.segments import SEGMENT, decode, rewrite
 from denizen.consciousness.recall.terms import VERSION, own_words
 from denizen.ids import AgentId
-from denizen.storage.database import Params, Tx, insert_into, statement, value
-from denizen.storage.schema import passages, postings, recalls, vectors, wordings
+from denizen.storage.database import Params, Tx, delete_where, insert_into, select_where, statement, update_where, value
+from denizen.storage.schema import fingerprints, passages, postings, recalls, vectors, wordings
 
 RECALLABLE: Final = "recallable"
 """The topic that announces agents with passages whose terms are to be made, or with cycles without passages."""
@@ -84,12 +84,7 @@ _COLUMNS = (
     "at",
 )
 _add = insert_into(passages, *_COLUMNS)
-_last_place = statement(
-    select(passages.c.place, passages.c.characters, passages.c.at)
-    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.space_id == bindparam("space_id"))
-    .order_by(passages.c.place.desc())
-    .limit(1)
-)
+_last_place = select_where(passages, "place, characters, at", "agent_id, space_id", order_by="place desc", limit=1)
 
 
 _newest_cycle = statement(
@@ -182,29 +177,20 @@ def _rows(
 
 def _end_of_space(tx: Tx, agent_id: AgentId, space_id: str) -> tuple[int, int]:
     row = tx.one(_last_place, agent_id=agent_id, space_id=space_id)
-    return (0, 0) if row is None else (row[0] + row[1], row[2])
+    if row is None:
+        return 0, 0
+    place, characters, at = row
+    return place + characters, at
 
 
-_of_cycle = statement(
-    select(passages.c.number).where(
-        passages.c.agent_id == bindparam("agent_id"), passages.c.cycle == bindparam("cycle")
-    )
-)
-_of_message = statement(
-    select(passages.c.agent_id, passages.c.number).where(
-        passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None)
-    )
-)
-_of_file = statement(
-    select(passages.c.agent_id, passages.c.number).where(
-        passages.c.file_id == bindparam("file_id"), passages.c.file_id.is_not(None)
-    )
-)
+_of_cycle = select_where(passages, "number", "agent_id, cycle")
+_of_message = select_where(passages, "agent_id, number", "message_id", passages.c.message_id.is_not(None))
+_of_file = select_where(passages, "agent_id, number", "file_id", passages.c.file_id.is_not(None))
 
 
 def forget_cycles(tx: Tx, agent_id: AgentId, cycles: Iterable[int]) -> int:
     """Remove these cycles from recall, with all of their words. Returns the number of passages."""
-    numbers = [row[0] for cycle in cycles for row in tx.all(_of_cycle, agent_id=agent_id, cycle=cycle)]
+    numbers = [number for cycle in cycles for (number,) in tx.all(_of_cycle, agent_id=agent_id, cycle=cycle)]
     return forget(tx, agent_id, numbers)
 
 
@@ -243,28 +229,17 @@ _blank = statement(
         own_words=0,
     )
 )
-_is_there = statement(
-    select(passages.c.number).where(
-        passages.c.agent_id == bindparam("agent_id"),
-        passages.c.number == bindparam("number"),
-        passages.c.kind != "forgotten",
-    )
+_is_there = select_where(passages, "number", "agent_id, number", passages.c.kind != "forgotten")
+_segment_of = select_where(
+    postings,
+    "block, entries",
+    "agent_id",
+    postings.c.block >= -bindparam("number", type_=postings.c.block.type),
+    postings.c.block < 0,
+    order_by="block",
+    limit=1,
 )
-_segment_of = statement(
-    select(postings.c.block, postings.c.entries)
-    .where(
-        postings.c.agent_id == bindparam("agent_id"),
-        postings.c.block >= -bindparam("number", type_=postings.c.block.type),
-        postings.c.block < 0,
-    )
-    .order_by(postings.c.block)
-    .limit(1)
-)
-_block = statement(
-    select(postings.c.term, postings.c.entries).where(
-        postings.c.agent_id == bindparam("agent_id"), postings.c.block == bindparam("block")
-    )
-)
+_block = select_where(postings, "term, entries", "agent_id, block")
 _key = (
     postings.c.agent_id == bindparam("agent"),
     postings.c.block == bindparam("of_block"),
@@ -272,29 +247,27 @@ _key = (
 )
 _rewrite = statement(update(postings).where(*_key).values(entries=bindparam("left", type_=LargeBinary())))
 _drop_term = statement(delete(postings).where(*_key))
-_count_forgotten = statement(
-    update(recalls)
-    .where(recalls.c.agent_id == bindparam("agent"))
-    .values(forgotten=recalls.c.forgotten + bindparam("more"))
+_count_forgotten = update_where(recalls, "agent_id", forgotten=recalls.c.forgotten + bindparam("more"))
+_vectors = select_where(
+    vectors,
+    "embedder, first, dimensions, codes",
+    "agent_id",
+    vectors.c.first <= bindparam("number"),
+    vectors.c.first > bindparam("number") - VECTORS_IN_A_ROW,
 )
-_vectors = statement(
-    select(vectors.c.embedder, vectors.c.first, vectors.c.dimensions, vectors.c.codes).where(
-        vectors.c.agent_id == bindparam("agent_id"),
-        vectors.c.first <= bindparam("number"),
-        vectors.c.first > bindparam("number") - VECTORS_IN_A_ROW,
-    )
+_rewrite_vectors = update_where(vectors, "agent_id, embedder, first", codes=bindparam("left", type_=LargeBinary()))
+_drop_words = delete_where(wordings, "agent_id, number")
+_FORGOTTEN_AT_ONCE: Final = 100
+_continues = select_where(passages, "number", "agent_id, number", passages.c.start > 0, passages.c.kind != "forgotten")
+_index_again = update_where(
+    recalls, "agent_id", recalls.c.fingerprinted > bindparam("last"), fingerprinted=bindparam("last")
 )
-_rewrite_vectors = statement(
-    update(vectors)
-    .where(
-        vectors.c.agent_id == bindparam("agent"),
-        vectors.c.embedder == bindparam("by"),
-        vectors.c.first == bindparam("of_first"),
-    )
-    .values(codes=bindparam("left", type_=LargeBinary()))
-)
-_drop_words = statement(
-    delete(wordings).where(wordings.c.agent_id == bindparam("agent"), wordings.c.number == bindparam("of_number"))
+_drop_fingerprints = delete_where(
+    fingerprints,
+    "agent_id",
+    fingerprints.c.number.in_(
+        [bindparam(f"n{at}", type_=fingerprints.c.number.type) for at in range(_FORGOTTEN_AT_ONCE)]
+    ),
 )
 
 
@@ -305,15 +278,27 @@ def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> int:
         return 0
     rows: list[dict[str, Any]] = [{"agent": agent_id, "nth": number} for number in gone]
     # First, because it locks the row: whoever makes terms of these passages meanwhile notices, and starts again.
-    tx.run(_count_forgotten, agent=agent_id, more=len(gone))
+    tx.run(_count_forgotten, agent_id=agent_id, more=len(gone))
     tx.many(_blank, rows)
     for block in sorted({block_of(number) for number in gone}):
         _clear_block(tx, agent_id, block, frozenset(gone))
     for number in gone:
         _clear_segment(tx, agent_id, number)
         _clear_vector(tx, agent_id, number)
-        tx.run(_drop_words, agent=agent_id, of_number=number)
+        tx.run(_drop_words, agent_id=agent_id, number=number)
+    _clear_fingerprints(tx, agent_id, gone)
     return len(gone)
+
+
+def _clear_fingerprints(tx: Tx, agent_id: AgentId, gone: Sequence[int]) -> None:
+    # A run of words that crosses the end of a passage belongs to the next one: that is indexed again.
+    after = [number + 1 for number in gone if tx.one(_continues, agent_id=agent_id, number=number + 1) is not None]
+    if after:
+        tx.run(_index_again, agent_id=agent_id, last=min(after) - 1)
+    numbers = [*gone, *after]
+    for at in range(0, len(numbers), _FORGOTTEN_AT_ONCE):
+        some = {f"n{nth}": number for nth, number in enumerate(numbers[at : at + _FORGOTTEN_AT_ONCE])}
+        tx.run(_drop_fingerprints, agent_id=agent_id, **{f"n{nth}": None for nth in range(_FORGOTTEN_AT_ONCE)} | some)
 
 
 def _clear_block(tx: Tx, agent_id: AgentId, block: int, numbers: frozenset[int]) -> None:
@@ -328,12 +313,15 @@ def _clear_block(tx: Tx, agent_id: AgentId, block: int, numbers: frozenset[int])
 
 def _clear_segment(tx: Tx, agent_id: AgentId, number: int) -> None:
     row = tx.one(_segment_of, agent_id=agent_id, number=number)
-    if row is None or block_of(-row[0]) != block_of(number):
+    if row is None:
+        return
+    block, encoded = row
+    if block_of(-block) != block_of(number):
         return
     gone = frozenset((number,))
-    left = rewrite((term, without(block_of(number), entries, gone)) for term, entries in decode(row[1]))
-    if len(left) < len(row[1]):
-        tx.run(_rewrite, agent=agent_id, of_block=row[0], of_term="", left=left)
+    left = rewrite((term, without(block_of(number), entries, gone)) for term, entries in decode(encoded))
+    if len(left) < len(encoded):
+        tx.run(_rewrite, agent=agent_id, of_block=block, of_term="", left=left)
 
 
 def _clear_vector(tx: Tx, agent_id: AgentId, number: int) -> None:
@@ -341,4 +329,4 @@ def _clear_vector(tx: Tx, agent_id: AgentId, number: int) -> None:
         at = (number - first) * dimensions
         if at < len(codes):
             left = codes[:at] + bytes(dimensions) + codes[at + dimensions :]
-            tx.run(_rewrite_vectors, agent=agent_id, by=embedder, of_first=first, left=left)
+            tx.run(_rewrite_vectors, agent_id=agent_id, embedder=embedder, first=first, left=left)

@@ -33,7 +33,7 @@ from denizen.consciousness.recall.ranking import (
 )
 from denizen.consciousness.recall.terms import count_terms, fold, is_small_talk
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement
 from denizen.storage.schema import entities, notes
 
 if TYPE_CHECKING:
@@ -303,9 +303,7 @@ def _names_of(text: str) -> set[str]:
     return {word for word in _WORD.findall(fold(text)) if len(word) >= _FEWEST_LETTERS}
 
 
-_notes = statement(
-    select(notes.c.key, notes.c.text, notes.c.updated_at).where(notes.c.agent_id == bindparam("agent_id"))
-)
+_notes = select_where(notes, "key, text, updated_at", "agent_id")
 
 
 def _noted(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[RecalledPassage]:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import LargeBinary, bindparam, delete, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import bindparam, delete, select
 
 from denizen.consciousness.recall import segments
 from denizen.consciousness.recall.fetching import said
@@ -22,7 +21,17 @@ from denizen.consciousness.recall.postings import BLOCK, BLOCK_BITS, block_of
 from denizen.consciousness.recall.segments import JOINED, SEGMENT
 from denizen.consciousness.recall.terms import VERSION, count_terms
 from denizen.ids import AgentId
-from denizen.storage.database import Database, Tx, insert_ignore, statement, values
+from denizen.storage.database import (
+    Database,
+    Tx,
+    delete_where,
+    insert_ignore,
+    insert_or_update,
+    select_where,
+    statement,
+    update_where,
+    values,
+)
 from denizen.storage.schema import entities, messages, passages, postings, recalls
 
 MOST_UNSETTLED: Final = 2_000
@@ -51,9 +60,9 @@ class Extent:
 
 
 _columns = (recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled, recalls.c.terms)
-_extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")))
-_begin = insert_ignore(recalls, ("agent_id", "terms"))
-_held_extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")).with_for_update())
+_extent = select_where(recalls, _columns, "agent_id")
+_begin = insert_ignore(recalls, "agent_id, terms")
+_held_extent = select_where(recalls, _columns, "agent_id", for_update=True)
 
 
 def extent(tx: Tx, agent_id: AgentId) -> Extent:
@@ -115,22 +124,8 @@ class Made:
     entries: bytes
 
 
-_add_row = insert(postings).values(
-    agent_id=bindparam("agent_id"),
-    block=bindparam("block"),
-    term=bindparam("term"),
-    entries=bindparam("entries", type_=LargeBinary()),
-)
-_put = statement(
-    _add_row.on_conflict_do_update(
-        index_elements=["agent_id", "block", "term"], set_={"entries": _add_row.excluded.entries}
-    )
-)
-_settle = statement(
-    update(recalls)
-    .where(recalls.c.agent_id == bindparam("agent"))
-    .values(settled=bindparam("to"), length=recalls.c.length + bindparam("more"))
-)
+_put = insert_or_update(postings, "agent_id, block, term, entries")
+_settle = update_where(recalls, "agent_id", set_="settled", length=recalls.c.length + bindparam("more"))
 
 
 def make_segment(tx: Tx, agent_id: AgentId, fewest: int) -> Made | None:
@@ -151,29 +146,22 @@ def keep_segment(tx: Tx, agent_id: AgentId, made: Made) -> bool:
     if life.settled != made.first - 1 or life.forgotten != made.forgotten:
         return False
     tx.run(_put, agent_id=agent_id, block=-made.first, term="", entries=made.entries)
-    tx.run(_settle, agent=agent_id, to=made.last, more=made.length)
+    tx.run(_settle, agent_id=agent_id, settled=made.last, more=made.length)
     return True
 
 
 # Joining segments, and turning a full block into postings
 
-_firsts = statement(
-    select(postings.c.block)
-    .where(postings.c.agent_id == bindparam("agent_id"), postings.c.block < 0)
-    .order_by(postings.c.block.desc())
+_firsts = select_where(postings, "block", "agent_id", postings.c.block < 0, order_by="block desc")
+_segments = select_where(
+    postings,
+    "block, entries",
+    "agent_id",
+    postings.c.block <= -bindparam("first", type_=postings.c.block.type),
+    postings.c.block >= -bindparam("last", type_=postings.c.block.type),
+    order_by="block desc",
 )
-_segments = statement(
-    select(postings.c.block, postings.c.entries)
-    .where(
-        postings.c.agent_id == bindparam("agent_id"),
-        postings.c.block <= -bindparam("first", type_=postings.c.block.type),
-        postings.c.block >= -bindparam("last", type_=postings.c.block.type),
-    )
-    .order_by(postings.c.block.desc())
-)
-_drop = statement(
-    delete(postings).where(postings.c.agent_id == bindparam("agent"), postings.c.block == bindparam("of"))
-)
+_drop = delete_where(postings, "agent_id, block")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +209,7 @@ def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str,
         return False
     if last:
         for first in joint.firsts:
-            tx.run(_drop, agent=agent_id, of=-first)
+            tx.run(_drop, agent_id=agent_id, block=-first)
     block = -joint.firsts[0] if joint.block is None else joint.block
     written: list[dict[str, Any]] = [
         {"agent_id": agent_id, "block": block, "term": term, "entries": entries} for term, entries in rows
@@ -234,7 +222,7 @@ def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Renewed:
+class RenewedTerms:
     """New terms for passages that are settled: of a segment, or of a block."""
 
     first: int
@@ -244,7 +232,7 @@ class Renewed:
     rows: tuple[tuple[str, bytes], ...]
 
 
-def make_again(tx: Tx, agent_id: AgentId, first: int) -> Renewed | None:
+def make_again(tx: Tx, agent_id: AgentId, first: int) -> RenewedTerms | None:
     """The terms of the segment or block that begins with this passage; None if it is not settled."""
     life = extent(tx, agent_id)
     if first > life.settled:
@@ -255,12 +243,10 @@ def make_again(tx: Tx, agent_id: AgentId, first: int) -> Renewed | None:
     last = (block_of(first) + 1) * BLOCK - 1 if is_block else (after[0] - 1 if after else life.settled)
     made = segments.encode(dict(counted(tx, agent_id, first, last)))
     rows = tuple(sorted(segments.gather([made]).items())) if is_block else (("", made),)
-    return Renewed(first, last, life.forgotten, is_block, rows)
+    return RenewedTerms(first, last, life.forgotten, is_block, rows)
 
 
-_terms_of_block = statement(
-    select(postings.c.term).where(postings.c.agent_id == bindparam("agent_id"), postings.c.block == bindparam("block"))
-)
+_terms_of_block = select_where(postings, "term", "agent_id, block")
 _drop_term = statement(
     delete(postings).where(
         postings.c.agent_id == bindparam("agent"),
@@ -268,10 +254,10 @@ _drop_term = statement(
         postings.c.term == bindparam("of_term"),
     )
 )
-_are_new = statement(update(recalls).where(recalls.c.agent_id == bindparam("agent")).values(terms=bindparam("version")))
+_are_new = update_where(recalls, "agent_id", set_="terms")
 
 
-def keep_again(tx: Tx, agent_id: AgentId, made: Renewed, rows: Sequence[tuple[str, bytes]], *, last: bool) -> bool:
+def keep_again(tx: Tx, agent_id: AgentId, made: RenewedTerms, rows: Sequence[tuple[str, bytes]], *, last: bool) -> bool:
     """Store these rows in the place of the old ones, unless something was forgotten or joined meanwhile."""
     life = hold(tx, agent_id)
     block = block_of(made.first) if made.is_block else -made.first
@@ -288,7 +274,7 @@ def keep_again(tx: Tx, agent_id: AgentId, made: Renewed, rows: Sequence[tuple[st
 
 
 def keep_version(tx: Tx, agent_id: AgentId) -> None:
-    tx.run(_are_new, agent=agent_id, version=VERSION)
+    tx.run(_are_new, agent_id=agent_id, terms=VERSION)
 
 
 async def renew(db: Database, agent_id: AgentId) -> bool:

@@ -14,7 +14,6 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Final, Protocol, cast
 
 VERSION: Final = 1
@@ -120,12 +119,6 @@ def count_terms(text: str) -> dict[str, int]:
             for term in _new_terms(word):
                 counts[term] = counts.get(term, 0) + count
     return counts
-
-
-@lru_cache(maxsize=_KNOWN_WORDS)
-def terms_of_word(word: str) -> tuple[str, ...]:
-    """The terms of a text of one word."""
-    return tuple(count_terms(word))
 
 
 def older_terms(text: str) -> list[str]:

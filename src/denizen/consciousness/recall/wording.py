@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
 
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId
 from denizen.models.embedders import Reading
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where
 from denizen.storage.schema import wordings
 
 if TYPE_CHECKING:
@@ -59,12 +59,11 @@ def words_of(reading: Reading) -> Words:
 
 
 _NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
-_codes = statement(
-    select(wordings.c.number, wordings.c.codes).where(
-        wordings.c.agent_id == bindparam("agent_id"),
-        wordings.c.embedder == bindparam("embedder"),
-        wordings.c.number.in_([bindparam(name, type_=wordings.c.number.type) for name in _NUMBERS]),
-    )
+_codes = select_where(
+    wordings,
+    "number, codes",
+    "agent_id, embedder",
+    wordings.c.number.in_([bindparam(name, type_=wordings.c.number.type) for name in _NUMBERS]),
 )
 
 

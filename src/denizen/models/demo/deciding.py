@@ -128,6 +128,8 @@ def _sort(cycle: _Cycle, inbox: Inbox) -> Script[list[Relation]]:
 
 
 def _relation(scene: Scene, event: DemoEvent) -> Relation:
+    if event.asked:
+        return "mine"
     place = _place(scene, event)
     meant = addressees(event.text, place)
     if event.kind == "agent":

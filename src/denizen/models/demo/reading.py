@@ -44,6 +44,13 @@ _OTHER = re.compile(
     r'(?P<marks>(?:"[^"]*"|[^"\]])*)\](?P<said>.*)'
 )
 _ITS_SPACE = re.compile(rf'\| space "(?P<space>[^"]*)" \| spaceId: {_ID}(?: \||\Z)')
+_ASKED = re.compile(
+    rf"(?P<sender>{_NAME})(?: \(@[^)]+\))? "
+    r"(?:(?P<me>asks you for (?:an|another) answer to what [^\n]+ wrote)|"
+    r"changed a message and asks you to answer it as it is now):"
+    r"\n(?P<said>.*?)(?:\n\nYour earlier answer \(message [^\n]+\) stays where it is\. Answer anew\.)?",
+    re.DOTALL,
+)
 _LINE = re.compile(rf"\d+\. (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d) {_SPEAKER}")
 _GUTTERS = ("   | ", "   > ")
 _GONE = re.compile(r'You are no longer in the space "[^"]*" \(id: (?P<id>[^,)]+)')
@@ -91,6 +98,8 @@ class DemoEvent:
     kind: Kind | None = None
     mentions_me: bool = False
     at: datetime | None = None
+    asked: bool = False
+    """Whether somebody asks this agent, and no other, for an answer to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SentMessage:
     """A message that the agent itself has sent."""
 
     space_id: str
@@ -140,7 +149,7 @@ class Cycle:
         return found.pop() if len(found) == 1 else None
 
     @property
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[SentMessage]:
         """Yields the messages sent in it, in order."""
         active = self.began_in or ""
         for step in self.steps:
@@ -150,7 +159,7 @@ class Cycle:
                 if tool == "enter_space":
                     active = str(arguments.get("space_id", ""))
                 elif tool == "send_message":
-                    yield Said(active, str(arguments.get("text", "")))
+                    yield SentMessage(active, str(arguments.get("text", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +310,11 @@ def _event(first: str, below: list[str]) -> DemoEvent | None:
     if (found := _OTHER.fullmatch(first)) is not None:
         place = _ITS_SPACE.search(found["marks"])
         space_id, space = (unquoted(place["id"]).strip(), place["space"]) if place else ("", "")
-        return DemoEvent(found["kind"], _said(found["said"], below), space_id, space, found["name"] or "")
+        said = _said(found["said"], below)
+        if found["kind"] == "Notice" and (asked := _ASKED.fullmatch(said)) is not None:
+            sender = unquoted(asked["sender"])
+            return DemoEvent("Message", asked["said"], space_id, space, sender, "human", asked=asked["me"] is not None)
+        return DemoEvent(found["kind"], said, space_id, space, found["name"] or "")
     return None
 
 

@@ -28,6 +28,8 @@ from denizen.portability.foreign.conversations import (
 )
 
 SOURCE: Final = "ChatGPT"
+_MARKS: Final = re.compile("\ue200[^\ue201]*\ue201")
+"""Where the page showed a source or a widget: without what it searched, it says nothing."""
 _NAMES: Final = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
 
 
@@ -97,6 +99,6 @@ def _message(node: dict[str, Any], notes: dict[str, str], left_out: LeftOut) -> 
     if kind not in ("text", "multimodal_text"):
         left_out["thoughts, code and other parts"] += 1
         return None
-    text = text_of_parts(content.get("parts"), left_out)
+    text = _MARKS.sub("", text_of_parts(content.get("parts"), left_out)).strip()
     who: Who = "person" if role == "user" else "agent"
     return (str(node["id"]), who, text, as_time(message.get("create_time"))) if text else None

@@ -25,16 +25,20 @@ from denizen.portability.foreign.conversations import (
 )
 
 SOURCE: Final = "Letta"
+_SPEAKS_IN_TEXT: Final = "letta_v1_agent"
 _LARGEST: Final = 40_000
 """Characters of instructions: those of an agent that are longer become notes."""
 
 
 def read(path: Path) -> ForeignAgent:
     """Reads an agent file. One with several agents is read for the first."""
-    document = as_dict(parse_json(path, read_bytes(path)))
+    document = parse_json(path, read_bytes(path))
+    if isinstance(document, str):  # JSON in JSON: so Letta's own scripts have written it
+        document = parse_json(path, document.encode())
+    document = as_dict(document)
     left_out = LeftOut()
     agent, blocks = _agent_of(path, document, left_out)
-    messages = list(_messages(as_list(agent.get("messages")), left_out))
+    messages = list(_messages(agent, left_out))
     name = as_text(agent.get("name")).strip() or path.stem
     _count(agent, document, left_out)
     persona, notes = _split(blocks)
@@ -81,8 +85,9 @@ def _count(agent: dict[str, Any], document: dict[str, Any], left_out: LeftOut) -
     left_out["environment variables of tools"] += len(agent.get("tool_exec_environment_variables") or ())
 
 
-def _messages(given: list[Any], left_out: LeftOut) -> Iterator[tuple[str, Who, str, Any]]:
-    for number, each in enumerate(map(as_dict, given)):
+def _messages(agent: dict[str, Any], left_out: LeftOut) -> Iterator[tuple[str, Who, str, Any]]:
+    speaks_in_text = agent.get("agent_type") == _SPEAKS_IN_TEXT
+    for number, each in enumerate(map(as_dict, as_list(agent.get("messages")))):
         id, at = as_text(each.get("id")) or str(number), as_time(each.get("created_at"))
         content = text_of_parts(each.get("content"), left_out)
         match each.get("role"):
@@ -91,9 +96,9 @@ def _messages(given: list[Any], left_out: LeftOut) -> Iterator[tuple[str, Who, s
                     yield id, "person", text, at
             case "assistant":
                 sent = list(_sent(each, left_out))
-                # An agent that calls `send_message` only thinks in its text.
-                if not as_list(each.get("tool_calls")) and content:
-                    sent = [content]
+                # Agents of other types speak with `send_message`, and only think in the text beside a call.
+                if content and (speaks_in_text or not as_list(each.get("tool_calls"))):
+                    sent.insert(0, content)
                 elif content:
                     left_out["thoughts"] += 1
                 for place, text in enumerate(sent):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,16 @@ _SELF: Final = ("IDENTITY.md", "SOUL.md")
 _MEMORIES: Final = ("USER.md", "MEMORY.md")
 _LARGEST: Final = 40_000
 _SKIPPED: Final = (".git", "node_modules")
+_HEARTBEAT: Final = "Read HEARTBEAT.md if it exists"
+"""The beginning of what OpenClaw says to its agent every half an hour, in the person's place."""
+_NOT_SENT: Final = ("HEARTBEAT_OK", "NO_REPLY")
+_ENVELOPE: Final = re.compile(
+    r"(?:[^\n]{1,80} \(untrusted[^\n]{0,60}\):\n```json\n.*?\n```\s*)*"
+    r"(?:\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]{0,20}\] )?",
+    re.DOTALL,
+)
+"""What a channel puts before the words of a person: who they are, and the time."""
+_REPLY_TAG: Final = re.compile(r"(?:\[\[reply_to[^\]\n]{0,80}\]\]\s*)?")
 
 
 def read(path: Path) -> ForeignAgent:
@@ -103,6 +114,11 @@ def _message(number: int, entry: dict[str, Any], left_out: LeftOut) -> tuple[str
         left_out["results of tools"] += 1
         return None
     text = text_of_parts(message.get("content"), left_out)
+    if text.startswith(_HEARTBEAT) or text in _NOT_SENT:
+        left_out["heartbeats, and answers that were not sent"] += 1
+        return None
     who: Who = "person" if role == "user" else "agent"
+    before = (_ENVELOPE if who == "person" else _REPLY_TAG).match(text)
+    text = text[before.end() :] if before else text
     at = as_time(entry.get("timestamp")) or as_time(message.get("timestamp"))
     return (as_text(entry.get("id")) or str(number), who, text, at) if text else None

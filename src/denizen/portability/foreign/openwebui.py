@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from denizen.portability.foreign.conversations import (
 )
 
 SOURCE: Final = "Open WebUI"
+_FOLDED: Final = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"[^<>]*>')
+_END: Final = "</details>"
 
 
 def read(path: Path) -> ForeignAgent:
@@ -56,6 +59,20 @@ def _message(at: int, given: dict[str, Any], left_out: LeftOut) -> tuple[str, Wh
     if role not in ("user", "assistant"):
         left_out["system messages"] += 1
         return None
-    text = text_of_parts(given.get("content"), left_out)
+    text = _spoken(text_of_parts(given.get("content"), left_out), left_out)
     who: Who = "person" if role == "user" else "agent"
     return (as_text(given.get("id")) or str(at), who, text, as_time(given.get("timestamp"))) if text else None
+
+
+def _spoken(text: str, left_out: LeftOut) -> str:
+    """Without the blocks in which the page folds what a model thought and called."""
+    kept, at = list[str](), 0
+    for block in _FOLDED.finditer(text):
+        if block.start() < at:
+            continue
+        if (end := text.find(_END, block.end())) < 0:
+            break
+        left_out["thoughts" if block[1] == "reasoning" else "calls of tools"] += 1
+        kept.append(text[at : block.start()])
+        at = end + len(_END)
+    return "".join([*kept, text[at:]]).strip()

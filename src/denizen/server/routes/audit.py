@@ -10,7 +10,7 @@ from typing import Annotated, Final, get_args
 from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from denizen.access import audit, openings
+from denizen.access import audit, openings, people
 from denizen.access.audit import Actor, AuditFilter, Entry, Kind
 from denizen.access.openings import Opening
 from denizen.app import Runtime
@@ -20,7 +20,6 @@ from denizen.server.auth import Admin, Caller, Owner
 from denizen.server.context import context_of
 from denizen.server.gate import LINES
 from denizen.server.router import new_router
-from denizen.server.routes.tokens import find_entity
 from denizen.server.shapes.audit import OpenSpace, audit_entry_out, opening_out
 from denizen.shapes.audit import AuditPage, OpeningOut
 from denizen.shapes.examples import text_answer
@@ -95,7 +94,7 @@ def _wanted(kind: Kind | None, since: datetime | None, until: datetime | None, b
 
 
 def _page(tx: Tx, caller: Caller, by: str | None, wanted: AuditFilter, limit: int) -> list[Entry]:
-    who = None if by is None else find_entity(tx, caller, by).id
+    who = None if by is None else people.find_profile(tx, caller.requester, by).entity.id
     return audit.entries(tx, caller.entity.organization_id, caller.entity.id, replace(wanted, by=who), limit=limit)
 
 
@@ -105,7 +104,7 @@ def _note_export(tx: Tx, caller: Caller, by: str | None) -> int | None:
     Raises `NotFound` if there is no `by`, before a byte of the answer is sent.
     """
     if by is not None:
-        find_entity(tx, caller, by)
+        people.find_profile(tx, caller.requester, by)
     audit.record(tx, caller.entity.organization_id, caller.actor, "export_audit")
     found = audit.entries(tx, caller.entity.organization_id, caller.entity.id, AuditFilter(), limit=1)
     return found[0].number if found else None

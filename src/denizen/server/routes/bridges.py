@@ -1,4 +1,4 @@
-"""Bridges: rooms elsewhere connected with spaces, linked accounts, and where a webhook bridge is sent to."""
+"""Bridges: rooms of other services connected with spaces, linked accounts, and where a webhook bridge is sent to."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from denizen.server.shapes.bridges import (
     address_out,
     bridge_out,
     channel_out,
+    kind_out,
+    known_address_out,
 )
-from denizen.shapes.bridges import AddressList, BridgeCreated, BridgeList, BridgeOut, ChannelOut
+from denizen.shapes.bridges import AddressList, BridgeAddressList, BridgeCreated, BridgeList, BridgeOut, ChannelOut
 from denizen.shapes.examples import text_answer
 
 router = new_router()
 
 
-@router.get("/api/bridges", summary="List the bridges to services elsewhere")
+@router.get("/api/bridges", summary="List the bridges to other services")
 async def list_bridges(request: Request, caller: Admin) -> BridgeList:
     runtime = context_of(request).runtime
     found = await runtime.bridges.list(by=caller.requester)
-    return BridgeList(bridges=[bridge_out(each, runtime.clock.now()) for each in found])
+    kinds = [kind_out(each) for _, each in sorted(runtime.bridge_policy.kinds.items())]
+    return BridgeList(bridges=[bridge_out(each, runtime.clock.now()) for each in found], kinds=kinds)
 
 
 @router.post("/api/bridges", status_code=201, summary="Create a bridge")
@@ -60,13 +63,33 @@ async def remove_bridge(request: Request, caller: Admin, bridge_id: str) -> None
     await context_of(request).runtime.bridges.remove(bridge_id, by=caller.requester)
 
 
-@router.post("/api/bridges/{bridge_id}/retry", status_code=204, summary="Connect a bridge anew")
+@router.post("/api/bridges/{bridge_id}/retry", status_code=204, summary="Reconnect a bridge")
 async def retry_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
     """Everything that waits or could not be delivered is sent again."""
     await context_of(request).runtime.bridges.retry(bridge_id, by=caller.requester)
 
 
-@router.post("/api/bridges/{bridge_id}/channels", status_code=201, summary="Connect a room elsewhere with a space")
+@router.post("/api/bridges/{bridge_id}/pause", status_code=204, summary="Pause a bridge")
+async def pause_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+    """Nothing is carried until it is resumed. What is said is kept, and its spaces are told."""
+    await context_of(request).runtime.bridges.pause(bridge_id, by=caller.requester)
+
+
+@router.post("/api/bridges/{bridge_id}/resume", status_code=204, summary="Resume a bridge")
+async def resume_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+    """Waiting messages are sent, and those that were written meanwhile in the other service are read."""
+    await context_of(request).runtime.bridges.resume(bridge_id, by=caller.requester)
+
+
+@router.get("/api/bridges/{bridge_id}/addresses", summary="List the accounts that have written through a bridge")
+async def list_bridge_addresses(request: Request, caller: Admin, bridge_id: str) -> BridgeAddressList:
+    found = await context_of(request).runtime.bridges.known_addresses(bridge_id, by=caller.requester)
+    return BridgeAddressList(addresses=[known_address_out(each) for each in found])
+
+
+@router.post(
+    "/api/bridges/{bridge_id}/channels", status_code=201, summary="Connect a room of another service with a space"
+)
 async def connect_room(request: Request, caller: Admin, bridge_id: str, wanted: ConnectRoom) -> ChannelOut:
     """You must be in the space; a private one you must manage. The bridge becomes a member, and a notice says so."""
     runtime = context_of(request).runtime
@@ -79,25 +102,29 @@ async def disconnect_room(request: Request, caller: Admin, channel_id: str) -> N
     await context_of(request).runtime.bridges.disconnect(channel_id, by=caller.requester)
 
 
-@router.get("/api/addresses", summary="List your linked accounts elsewhere")
+@router.get("/api/addresses", summary="List your linked accounts at other services")
 async def list_addresses(request: Request, caller: Person) -> AddressList:
     found = await context_of(request).runtime.bridges.addresses(caller.entity)
     return AddressList(addresses=[address_out(each) for each in found])
 
 
-@router.post("/api/bridges/{bridge_id}/codes", status_code=204, summary="Send a code to your account elsewhere")
+@router.post(
+    "/api/bridges/{bridge_id}/codes", status_code=204, summary="Send a code to your account at another service"
+)
 async def send_code(request: Request, caller: Person, bridge_id: str, wanted: SendCode) -> None:
     """The account must have written through the bridge. The code is valid for 15 minutes."""
     await context_of(request).runtime.bridges.send_code(bridge_id, wanted.account, caller.requester)
 
 
-@router.post("/api/bridges/{bridge_id}/addresses", status_code=204, summary="Link your account elsewhere")
+@router.post("/api/bridges/{bridge_id}/addresses", status_code=204, summary="Link your account at another service")
 async def link_address(request: Request, caller: Person, bridge_id: str, wanted: LinkAddress) -> None:
     """With the code that was sent there. What it writes from then on is yours, if the service vouches for it."""
     await context_of(request).runtime.bridges.link(bridge_id, wanted.account, caller.requester, wanted.code)
 
 
-@router.delete("/api/bridges/{bridge_id}/addresses/{account}", status_code=204, summary="Unlink an account elsewhere")
+@router.delete(
+    "/api/bridges/{bridge_id}/addresses/{account}", status_code=204, summary="Unlink an account at another service"
+)
 async def unlink_address(request: Request, caller: Person, bridge_id: str, account: str) -> None:
     """For the person it is linked to, and for admins."""
     await context_of(request).runtime.bridges.unlink(bridge_id, account, caller.requester)

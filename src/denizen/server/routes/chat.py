@@ -16,7 +16,7 @@ from denizen.agents.prompt_config import PromptConfig
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import AgentId, MessageId, SpaceId, new_id
-from denizen.memory import rolling, settled
+from denizen.memory import rolling, stored_policies
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
@@ -49,7 +49,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     """
     context = context_of(request)
     policy = None if said.memory_control is None else said.memory_control.as_policy()
-    metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
+    metadata = stored_policies.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     question = Question(said.agent, said.text, said.space, metadata=metadata, policy=policy)
     given = [file_in(f"files[{at}]", each) for at, each in enumerate(said.files)]
     asked = await ask(context.runtime, caller, question, key, given)

@@ -1,4 +1,4 @@
-"""The people, agents and services of the caller's organization. Agents are made and changed in a room of their own."""
+"""The people, agents and services of the caller's organization. Agents are created and changed below /api/agents."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from typing import Annotated, Final
 from uuid import UUID, uuid5
 
 from fastapi import Query, Request
-from pydantic import JsonValue
 
-from denizen.access import audit, people, roles
-from denizen.access.people import Profile
-from denizen.errors import IdempotencyKeyReused, InvalidInput, NotFound
+from denizen.access import people, people_changes
 from denizen.ids import EntityId
-from denizen.server.auth import Admin, Caller, Person, require
+from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
 from denizen.server.shapes.people import EntityChange, EntityCreate, entity_out
 from denizen.shapes.people import EntityOut, EntityPage
-from denizen.spaces import directory
 from denizen.spaces.directory import EntityKind
-from denizen.spaces.handles import check_handle, check_name, handle_from
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -45,7 +40,7 @@ async def list_entities(
 @router.get("/api/entities/{entity_id}", summary="Get a person, an agent or a service")
 async def get_entity(request: Request, caller: Person, entity_id: str) -> EntityOut:
     """`entity_id` is an id or an `@handle`. People who have left are found by id."""
-    return entity_out(await context_of(request).runtime.db.read(find_profile, entity_id, caller))
+    return entity_out(await context_of(request).runtime.db.read(people.find_profile, caller.requester, entity_id))
 
 
 @router.post(
@@ -57,7 +52,8 @@ async def get_entity(request: Request, caller: Person, entity_id: str) -> Entity
 async def create_entity(request: Request, caller: Admin, wanted: EntityCreate, key: IdempotencyKey = None) -> EntityOut:
     """Adds them to the organization, without a space and without a token."""
     chosen = None if key is None else EntityId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
-    return entity_out(await context_of(request).runtime.db.write(_create, caller, wanted, chosen))
+    write, fields = context_of(request).runtime.db.write, wanted.model_dump()
+    return entity_out(await write(people_changes.create, caller.requester, **fields, id=chosen))
 
 
 @router.patch(
@@ -69,7 +65,8 @@ async def change_entity(request: Request, caller: Admin, entity_id: str, change:
     """Agents in the same spaces are told of a new name. Only owners can change roles, and there is always at least
     one owner.
     """
-    return entity_out(await context_of(request).runtime.db.write(_change, caller, entity_id, change))
+    write = context_of(request).runtime.db.write
+    return entity_out(await write(people_changes.change, caller.requester, entity_id, **change.model_dump()))
 
 
 @router.delete(
@@ -83,16 +80,7 @@ async def remove_entity(request: Request, caller: Admin, entity_id: str) -> None
 
     Their messages stay, under their name, and their handle is not reused. Only owners can remove an admin or an owner.
     """
-    await context_of(request).runtime.db.write(_remove, caller, entity_id)
-
-
-def find_profile(tx: Tx, named: str, caller: Caller) -> Profile:
-    """Whoever has this id or `@handle` in the caller's organization: the door of every route below an entity."""
-    try:
-        return people.get(tx, caller.entity.organization_id, storable(named))
-    except NotFound as error:
-        # One answer for who is not there and for who is of another organization.
-        raise NotFound("entity", named) from error
+    await context_of(request).runtime.db.write(people_changes.remove, caller.requester, entity_id)
 
 
 def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: int) -> EntityPage:
@@ -101,69 +89,3 @@ def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: in
     found = people.page(tx, home, kind=kind, after=storable(after), limit=limit + 1)
     shown = [entity_out(each) for each in found[:limit]]
     return EntityPage(entities=shown, next=shown[-1].handle if len(found) > limit else None)
-
-
-def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | None) -> Profile:
-    home = caller.entity.organization_id
-    if wanted.role is not None and wanted.kind != "human":
-        raise InvalidInput("role: only people have a role.")
-    if wanted.role in ("owner", "admin"):
-        require(caller, "owner")
-    name = check_name(wanted.name)
-    handle = check_handle(wanted.handle) if wanted.handle is not None else handle_from(name)
-    role = wanted.role or ("member" if wanted.kind == "human" else "service")
-    if chosen is not None:
-        # Two requests with the same key at the same time: the second finds what the first has made.
-        directory.hold(tx, caller.entity.id)
-        made = _made(tx, chosen, caller)
-        if made is not None:
-            if (made.entity.kind, made.entity.name, made.entity.handle, made.role) != (wanted.kind, name, handle, role):
-                raise IdempotencyKeyReused
-            return made
-    entity = directory.create_entity(tx, home, wanted.kind, name=name, handle=handle, id=chosen)
-    if wanted.kind == "human":
-        roles.set_role(tx, entity.id, wanted.role or "member")
-    audit.record(tx, home, caller.actor, "create_entity", entity.id, kind=wanted.kind, role=role)
-    return find_profile(tx, entity.id, caller)
-
-
-def _made(tx: Tx, chosen: EntityId, caller: Caller) -> Profile | None:
-    try:
-        return find_profile(tx, chosen, caller)
-    except NotFound:
-        return None
-
-
-def _change(tx: Tx, caller: Caller, named: str, change: EntityChange) -> Profile:
-    who = _changeable(tx, named, caller)
-    if change.role is not None and change.role != who.role:
-        require(caller, "owner")
-        if who.entity.kind != "human":
-            raise InvalidInput("role: only people have a role.")
-        roles.set_role(tx, who.entity.id, change.role)
-    if change.name is not None:
-        directory.rename(tx, who.entity.id, change.name)
-    after = find_profile(tx, who.entity.id, caller)
-    renamed, promoted = after.entity.name != who.entity.name, after.role != who.role
-    if renamed or promoted:
-        roles_now: dict[str, JsonValue] = {"role": [who.role, after.role]} if promoted else {}
-        home = caller.entity.organization_id
-        audit.record(tx, home, caller.actor, "change_entity", who.entity.id, renamed=renamed, **roles_now)
-    return after
-
-
-def _remove(tx: Tx, caller: Caller, named: str) -> None:
-    who = _changeable(tx, named, caller)
-    if who.role in ("owner", "admin") and who.entity.id != caller.entity.id:
-        require(caller, "owner")
-    people.leave(tx, who.entity.id)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "remove_entity", who.entity.id, role=who.role)
-
-
-def _changeable(tx: Tx, named: str, caller: Caller) -> Profile:
-    who = find_profile(tx, named, caller)
-    if who.left_at is not None:
-        raise NotFound("entity", named)
-    if who.entity.kind == "agent":
-        raise InvalidInput(f"@{who.entity.handle} is an agent: change it or delete it at /api/agents/{who.entity.id}.")
-    return who

@@ -54,6 +54,8 @@ _HEADERS: Final = {
     # Of a link: only the browser that asked may keep it, and not for long. Below /api nothing is kept.
     "Cache-Control": "private, max-age=600",
 }
+PAGES_HEADER: Final = "Denizen-Pages"
+"""How many pages a PDF has, with each of its pages that is drawn."""
 _RANGE: Final = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 _BINARY: Final = {"type": "string", "format": "binary", "examples": ["Soup, then pie."]}
 _ANY: Final = {"content": {"*/*": {"schema": _BINARY}}}
@@ -137,7 +139,7 @@ async def _pieces(given: UploadFile) -> AsyncIterator[bytes]:
 @router.put(
     "/api/files/{file_id}/content",
     summary="Send the bytes of an upload",
-    openapi_extra={"requestBody": {"required": True, **_BYTES}, "x-who": "whoever began the upload"},
+    openapi_extra={"requestBody": {"required": True, **_BYTES}, "x-who": "the uploader"},
 )
 async def upload_content(
     request: Request,
@@ -214,6 +216,7 @@ async def read_link(
     file_id: str,
     signed: str,
     size: int | None = None,
+    page: int | None = None,
     download: bool = False,
     wanted: Annotated[str | None, Header(alias="Range")] = None,
 ) -> Response:
@@ -221,6 +224,12 @@ async def read_link(
     file = await context.runtime.files.get(FileId(file_id))
     if not context.runtime.files.is_signed(file, signed):
         raise NotFound("file", file_id)
+    if page is not None:
+        drawn = await context.runtime.files.page(file, page)
+        if drawn is None:
+            raise NotFound("page", str(page))
+        headers = {**_headers(file, "inline", len(drawn.data)), PAGES_HEADER: str(drawn.pages)}
+        return Response(drawn.data, media_type=drawn.media_type, headers=headers)
     if size is None:
         return _send(context, file, wanted, download=download)
     made = await context.runtime.files.variant(file, size)

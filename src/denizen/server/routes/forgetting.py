@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from denizen.errors import InvalidInput
-from denizen.forgetting import forgetting
-from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting import receipts
+from denizen.forgetting.receipts import Receipt
 from denizen.forgetting.subjects import find_subject
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Admin, Caller, require
@@ -71,4 +71,4 @@ async def list_receipts(
 
 
 def _receipts(tx: Tx, caller: Caller, before: str | None, limit: int) -> list[Receipt]:
-    return forgetting.receipts_before(tx, caller.entity.organization_id, before, limit=limit + 1)
+    return receipts.receipts_before(tx, caller.entity.organization_id, before, limit=limit + 1)

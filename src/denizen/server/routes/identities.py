@@ -6,19 +6,14 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from denizen.access import audit, identities, roles, spoken_for, tokens
+from denizen.access import identities, people, people_changes
 from denizen.access.identities import Identity
-from denizen.access.tokens import Token
-from denizen.errors import InvalidInput, NotFound
-from denizen.ids import EntityId
-from denizen.server.auth import Admin, Caller, require
+from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.tokens import find_entity
 from denizen.server.shapes.access import LinkIdentity, identity_out
 from denizen.shapes.access import IdentityList, IdentityOut
-from denizen.spaces import directory
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import Tx
 
 router = new_router()
 
@@ -39,10 +34,16 @@ async def link_identity(request: Request, caller: Admin, entity_id: str, given: 
     this person when it names this user. Repeating the request changes nothing.
     """
     context = context_of(request)
-    if given.token is None and context.issuer is None:
-        raise InvalidInput("This server has no identity provider: set oidc.issuer and oidc.audience.")
-    issuer = None if context.issuer is None else context.issuer.name
-    return identity_out(await context.runtime.db.write(_link, caller, entity_id, issuer, given))
+    issuer, write = context.issuer, context.runtime.db.write
+    linked = await write(
+        people_changes.link_identity,
+        caller.requester,
+        entity_id,
+        given.subject,
+        provider=None if issuer is None else issuer.name,
+        token=given.token,
+    )
+    return identity_out(linked)
 
 
 @router.delete(
@@ -59,42 +60,9 @@ async def unlink_identity(
     subject: Annotated[str, Query(max_length=2_000)],
 ) -> None:
     """The subject no longer signs in as this person. Sessions and tokens from such sign-ins stop working."""
-    await context_of(request).runtime.db.write(_unlink, caller, entity_id, issuer, subject)
+    write = context_of(request).runtime.db.write
+    await write(people_changes.unlink_identity, caller.requester, entity_id, issuer, subject)
 
 
 def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:
-    return identities.identities_of(tx, find_entity(tx, caller, named).id)
-
-
-def _link(tx: Tx, caller: Caller, named: str, provider: str | None, given: LinkIdentity) -> Identity:
-    person = _linkable(tx, caller, named)
-    issuer = provider if given.token is None else spoken_for.issuer_of(_speaking(tx, caller, given.token).id)
-    assert issuer is not None
-    audit.record(tx, caller.entity.organization_id, caller.actor, "link_identity", person, issuer=issuer)
-    return identities.link(tx, person, issuer, given.subject)
-
-
-def _speaking(tx: Tx, caller: Caller, token_id: str) -> Token:
-    token = tokens.get(tx, storable(token_id))
-    if directory.get_entity(tx, token.entity_id).organization_id != caller.entity.organization_id:
-        raise NotFound("token", token_id)
-    if not token.speaks_for_others:
-        raise InvalidInput("This token does not speak for others. Create one that does.")
-    return token
-
-
-def _unlink(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> None:
-    person = _linkable(tx, caller, named)
-    identities.unlink(tx, person, issuer, subject)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "unlink_identity", person, issuer=issuer)
-
-
-def _linkable(tx: Tx, caller: Caller, named: str) -> EntityId:
-    """Returns the person if the caller may link them. Raises `Problem` if not.
-
-    Signing in by a link gives the whole role of the person. So a token of smaller scope cannot make one, not even for
-    oneself.
-    """
-    person = find_entity(tx, caller, named)
-    require(caller, "owner" if roles.role_of(tx, person.id) in ("owner", "admin") else "admin")
-    return person.id
+    return identities.identities_of(tx, people.find_profile(tx, caller.requester, named).entity.id)

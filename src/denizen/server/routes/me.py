@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fastapi import Request, Response
 
-from denizen.access import audit
+from denizen.access import people_changes
 from denizen.cycles import organization
 from denizen.server.auth import Authenticated, Caller, Person, organization_cookie, organization_cookie_name
 from denizen.server.context import context_of
@@ -14,7 +14,6 @@ from denizen.server.router import new_router
 from denizen.server.shapes.people import OwnChange, me_out
 from denizen.shapes.people import Me
 from denizen.spaces import directory
-from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
 router = new_router()
@@ -34,18 +33,10 @@ async def me(request: Request, response: Response, caller: Authenticated) -> Me:
 async def change_me(request: Request, caller: Person, change: OwnChange) -> Me:
     """Agents in your spaces are told of the new name. Your handle stays."""
     db = context_of(request).runtime.db
-    entity = await db.write(_rename, caller, change.name)
+    entity = await db.write(people_changes.rename_self, caller.requester, change.name)
     return await db.read(_shown, replace(caller, entity=entity))
 
 
 def _shown(tx: Tx, caller: Caller) -> Me:
     home = caller.entity.organization_id
     return me_out(caller, directory.get_organization(tx, home), organization.settings_of(tx, home))
-
-
-def _rename(tx: Tx, caller: Caller, name: str) -> Entity:
-    directory.rename(tx, caller.entity.id, name)
-    after = directory.get_entity(tx, caller.entity.id)
-    if after.name != caller.entity.name:
-        audit.record(tx, after.organization_id, caller.actor, "change_entity", after.id, renamed=True)
-    return after

@@ -1,4 +1,4 @@
-"""Who is in a space. Another person is removed, and roles are given, by whoever runs the space."""
+"""Who is in a space. Another person is removed, and roles are given, by those who manage the space."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = new_router()
     "/api/spaces/{space_id}/members",
     status_code=201,
     summary="Add a member to a space",
-    openapi_extra={"x-who": "people; roles: whoever runs the space"},
+    openapi_extra={"x-who": "people; roles: those who manage the space"},
 )
 async def add_member(request: Request, caller: Person, space_id: str, wanted: MemberAdd) -> MemberOut:
     """The agents in the space are told. A member that is already there stays unchanged."""
@@ -33,7 +33,7 @@ async def add_member(request: Request, caller: Person, space_id: str, wanted: Me
 @router.patch(
     "/api/spaces/{space_id}/members/{entity_id}",
     summary="Change the attention or role of a member",
-    openapi_extra={"x-who": "people for themselves and for agents; roles: whoever runs the space"},
+    openapi_extra={"x-who": "people for themselves and for agents; roles: those who manage the space"},
 )
 async def change_member(
     request: Request, caller: Person, space_id: str, entity_id: str, change: MemberChange
@@ -46,7 +46,7 @@ async def change_member(
     "/api/spaces/{space_id}/members/{entity_id}",
     status_code=204,
     summary="Leave a space, or remove a member",
-    openapi_extra={"x-who": "people for themselves, agents and services; others: whoever runs the space"},
+    openapi_extra={"x-who": "people for themselves, agents and services; others: those who manage the space"},
 )
 async def remove_member(request: Request, caller: Person, space_id: str, entity_id: str) -> None:
     """The agents in the space are told. Every member can remove agents and services."""

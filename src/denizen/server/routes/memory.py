@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from fastapi import Query, Request
 
 from denizen.errors import InvalidInput
-from denizen.memory import access, hygiene, items, rolling, settled, sinks
+from denizen.memory import access, hygiene, items, rolling, sinks, stored_policies
 from denizen.memory.items import MemoryItem
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
@@ -152,7 +152,7 @@ async def list_conversation_memories(
 
 def _conversation(tx: Tx, caller: Caller, space_id: str) -> ConversationMemory:
     space = enter(tx, space_id, caller.entity.id)
-    return conversation_memory_out(rolling.find(tx, space.id), settled.policy_of(tx, space.id))
+    return conversation_memory_out(rolling.find(tx, space.id), stored_policies.policy_of(tx, space.id))
 
 
 def _settle(tx: Tx, caller: Caller, space_id: str, change: PolicyChange) -> ConversationMemory:
@@ -174,7 +174,7 @@ async def list_agent_memories(
 
 @router.get("/api/organization/memory", summary="Get the long-term memory settings of your organization")
 async def get_organization_memory(request: Request, caller: Person) -> OrganizationMemoryOut:
-    settings = await context_of(request).runtime.db.read(settled.organization_of, caller.entity.organization_id)
+    settings = await context_of(request).runtime.db.read(stored_policies.organization_of, caller.entity.organization_id)
     return organization_memory_out(settings)
 
 

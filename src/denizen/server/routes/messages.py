@@ -11,7 +11,7 @@ from fastapi import Header, Query, Request, Response
 from denizen.access import openings
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, FileId, MessageId, SpaceId
-from denizen.memory import settled
+from denizen.memory import stored_policies
 from denizen.server.auth import Authenticated, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
@@ -43,7 +43,7 @@ async def post_message(
     """When this returns, the message is in the space and in the inbox of every agent there that attends to it."""
     runtime = context_of(request).runtime
     chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
-    metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
+    metadata = stored_policies.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     posted = await runtime.spaces.post(
         SpaceId(space_id),
         caller.requester,

@@ -9,14 +9,14 @@ from typing import Annotated, Final
 from fastapi import Path, Query, Request
 
 from denizen.access.roles import reaches
-from denizen.agents import registry
+from denizen.agents import managing, registry
 from denizen.agents.inspection import inspect, readable_event, readable_record
 from denizen.consciousness import compaction, log, privacy, replay
 from denizen.consciousness.log import Dated, Entry
 from denizen.consciousness.privacy import Reader, Run, stand_in
 from denizen.cycles import records
 from denizen.cycles.records import CycleRecord
-from denizen.cycles.skipped_cycles import Unkept, unkept
+from denizen.cycles.skipped_cycles import SkippedCycle, unkept
 from denizen.cycles.usage import answers_of_cycles
 from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import AgentId, SpaceId
@@ -129,21 +129,13 @@ def _inbox(tx: Tx, agent_id: str, caller: Caller, state: OpenState, lane: Lane, 
 @router.post("/api/agents/{agent_id}/inbox/{event_id}/requeue", status_code=204, summary="Retry a dead event")
 async def requeue_event(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
     """The event waits as if it were new, and wakes the agent."""
-    await context_of(request).runtime.db.write(_requeue, agent_id, caller, storable(event_id))
+    await context_of(request).runtime.db.write(managing.requeue, caller.requester, agent_id, event_id)
 
 
 @router.post("/api/agents/{agent_id}/inbox/{event_id}/urgent", status_code=204, summary="Make an event urgent")
 async def mark_event_urgent(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
     """The agent sees it at its next step instead of after its cycle."""
-    await context_of(request).runtime.db.write(_mark_urgent, agent_id, caller, storable(event_id))
-
-
-def _requeue(tx: Tx, agent_id: str, caller: Caller, event_id: str) -> None:
-    delivery.requeue(tx, find_agent(tx, agent_id, caller).id, event_id)
-
-
-def _mark_urgent(tx: Tx, agent_id: str, caller: Caller, event_id: str) -> None:
-    delivery.mark_urgent(tx, find_agent(tx, agent_id, caller).id, event_id)
+    await context_of(request).runtime.db.write(managing.mark_urgent, caller.requester, agent_id, event_id)
 
 
 # Cycles
@@ -178,7 +170,7 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     return CyclePage(cycles=told, next=kept[-1].number if more else None, complete=complete)
 
 
-def _readable_unkept(each: Unkept, reader: Reader) -> Unkept:
+def _readable_unkept(each: SkippedCycle, reader: Reader) -> SkippedCycle:
     return replace(each, reason=stand_in(1)) if each.reason and reader.hides_cycle(each.cycle_id) else each
 
 

@@ -8,12 +8,13 @@ it says there until its cycle ends is the answer.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol, cast
 
 from fastapi import Header, Request, Response
 from pydantic import JsonValue
@@ -23,12 +24,13 @@ from starlette.types import Receive
 from denizen.agents import registry
 from denizen.agents.chatting import Answer, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
 from denizen.agents.explaining import answer_so_far
-from denizen.agents.resending import Resent
+from denizen.agents.resending import ResentRequest
 from denizen.agents.side_tasks import Line, answer_for_agent, answer_for_panel
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput, NotFound
 from denizen.ids import SpaceId, new_id
+from denizen.models.token_ids import texts_of_tokens
 from denizen.models.tokens import estimate
 from denizen.panel import panels
 from denizen.panel.rounds import Round
@@ -36,7 +38,8 @@ from denizen.server import paneling, side_tasks
 from denizen.server.answering import Pass, wait, wait_while_there, while_there
 from denizen.server.auth import Caller
 from denizen.server.context import Context, context_of
-from denizen.server.errors_of_openai import error_body
+from denizen.server.foreign_errors import openai_error
+from denizen.server.growing_text import BETWEEN
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.inline_files import GivenFile, file_in, from_base64
 from denizen.server.problems import KINDS, Problem
@@ -47,6 +50,7 @@ from denizen.server.routes.chat import ask, seen_by
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
 from denizen.server.shapes.openai import (
+    SYSTEM_ROLES,
     About,
     AssistantMessage,
     CalledFunction,
@@ -72,10 +76,9 @@ from denizen.server.shapes.openai import (
     packed,
     space_meant,
 )
-from denizen.server.spoken_for import NOTICE_HEADER, OpenAICaller, person_of, tell
+from denizen.server.spoken_for import OpenAICaller, add_notice, person_of
 from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
-from denizen.server.telling import BETWEEN
 from denizen.shapes.examples import text_answer
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
@@ -92,6 +95,8 @@ RetryCount = Annotated[
         description="How often this request was sent before; OpenAI's clients send it.",
     ),
 ]
+JSON_WANTED: Final = "Answer with a JSON object and nothing else, of this JSON Schema: {schema}"
+IGNORED: Final = "Ignored: {fields}. Agents have their own settings and instructions."
 SIDE_TASK: Final = "This is a side task, such as a title: the utility model answered it, and no agent has read it."
 
 
@@ -160,7 +165,8 @@ async def complete_chat(
 
     With `stream`, chunks carry its text while it writes.
     """
-    context, begun = context_of(request), await begin(request, caller, asked_for, key, retries)
+    ignored = asked_for.ignored_fields()
+    context, begun = context_of(request), await begin(request, caller, asked_for, key, retries, ignored=ignored)
     if asked_for.stream:
         await begun.require_possible()
         return EventStream(context, _Chunks(context, asked_for, begun).tell, has_last_words=True)
@@ -203,12 +209,22 @@ async def begin(
     key: str | None,
     retries: str | None,
     continued: Callable[[Tx, Caller], Continued | None] = lambda _tx, _caller: None,
+    ignored: Sequence[str] = (),
 ) -> Begun:
-    """Posts the last message of the user, to an agent or a panel, or has the utility model answer a side task."""
+    """Posts the last message of the user, to an agent or a panel, or has the utility model answer a side task.
+
+    `ignored` are fields of the request that have no effect; the answer's headers say so.
+    """
+    is_task = asked_for.model.startswith(side_tasks.MODEL) or side_tasks.is_side_task(asked_for.messages)
+    if not is_task and any(each.role in SYSTEM_ROLES for each in asked_for.messages):
+        ignored = [*ignored, "system messages"]
+    if ignored:
+        add_notice(request, IGNORED.format(fields=", ".join(ignored)))
     context, caller = context_of(request), await person_of(request, caller, asked_for.user)
-    if asked_for.model.startswith(side_tasks.MODEL) or side_tasks.is_side_task(asked_for.messages):
-        tell(request, NOTICE_HEADER, SIDE_TASK)
-        return await _side_task(context, caller, asked_for)
+    if is_task:
+        done = await _side_task(context, caller, asked_for)
+        add_notice(request, SIDE_TASK)
+        return done
     if asked_for.model.startswith(paneling.MODEL):
         _wanted(asked_for).refuse_for("a panel")
         panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
@@ -350,11 +366,16 @@ class _SideTaskAnswer:
 
 
 async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequest) -> _SideTaskAnswer:
+    wanted = _wanted(asked_for)
+    if wanted.tools:
+        raise InvalidInput("tools: a side task has no use for them. Leave them out.")
     lines = [
         Line("user" if each.role == "user" else "system", each.text)
         for each in asked_for.messages
-        if each.role in ("system", "developer", "user")
+        if each.role == "user" or each.role in SYSTEM_ROLES
     ]
+    if wanted.format is not None:
+        lines.append(Line("system", JSON_WANTED.format(schema=json.dumps(wanted.format, separators=(",", ":")))))
     model, runtime = asked_for.model.removeprefix(side_tasks.MODEL), context.runtime
     if model.startswith(paneling.MODEL):
         panel = await runtime.db.read(paneling.named, model, caller)
@@ -362,7 +383,7 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
     else:
         agent = await runtime.db.read(_agent, model, caller)
         done = await answer_for_agent(runtime.equipment(), agent, lines)
-    return _SideTaskAnswer(new_id(), done.text, End("stop", None, done.spent))
+    return _SideTaskAnswer(new_id(), wanted.checked(done.text), End("stop", None, done.spent))
 
 
 def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
@@ -436,7 +457,7 @@ def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]
     return None, user
 
 
-def _resent(messages: Sequence[ChatMessage], text: str, retries: str | None) -> Resent:
+def _resent(messages: Sequence[ChatMessage], text: str, retries: str | None) -> ResentRequest:
     """What the request says about earlier ones: OpenAI's clients count their retries, and send their history."""
     spoken = [each for each in messages if each.role in ("user", "assistant")]
     last = max(at for at, each in enumerate(spoken) if each.role == "user")
@@ -446,7 +467,7 @@ def _resent(messages: Sequence[ChatMessage], text: str, retries: str | None) -> 
     if before is not None and history[before].text == text:
         answer = "\n\n".join(each.text for each in history[before + 1 :]) or None
     is_retry = retries is not None and retries.isdecimal() and int(retries) > 0
-    return Resent(is_retry=is_retry, has_history=bool(history), previous_answer=answer)
+    return ResentRequest(is_retry=is_retry, has_history=bool(history), previous_answer=answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,10 +574,23 @@ def _data(value: Mapping[str, object]) -> bytes:
 def error_in(error: DenizenError | Problem) -> dict[str, Any]:
     """What went wrong, in OpenAI's format, in an answer that has begun."""
     if isinstance(error, Problem):
-        return error_body({"status": error.status_code, "code": error.code, "detail": error.detail})
+        return openai_error({"status": error.status_code, "code": error.code, "detail": error.detail})
     kind = KINDS.get(error.code, KINDS["internal"])
     detail = str(error) if kind.status < 500 else (type(error).__doc__ or kind.title).strip()
-    return error_body({"status": kind.status, "code": error.code, "detail": detail})
+    return openai_error({"status": kind.status, "code": error.code, "detail": detail})
+
+
+def _texts_to_embed(asked: EmbeddingRequest) -> list[str]:
+    """Blocking: a vocabulary is read when tokens are first sent."""
+    match asked.input:
+        case str() as text:
+            return [text]
+        case [str(), *_] as texts:
+            return texts
+        case [int(), *_] as tokens:
+            return texts_of_tokens(asked.model, [tokens])
+        case several:
+            return texts_of_tokens(asked.model, cast("list[list[int]]", several))
 
 
 @router.post("/embeddings", summary="Get the embeddings of texts")
@@ -566,7 +600,7 @@ async def embed(request: Request, caller: OpenAICaller, asked: EmbeddingRequest)
     embedder = context_of(request).runtime.embedder
     if embedder is None:
         raise InvalidInput("This server has no embedder. Its operator can set one with `embedder`.")
-    texts = [asked.input] if isinstance(asked.input, str) else asked.input
+    texts = await asyncio.to_thread(_texts_to_embed, asked)
     vectors = [direction(each) for each in await embedder.embed(texts)]
     if asked.dimensions is not None and any(len(each) != asked.dimensions for each in vectors):
         raise InvalidInput(f"dimensions: this embedder has {len(vectors[0])}.")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import JsonValue
 
-from denizen.access import audit, roles
+from denizen.access import roles
 from denizen.access.operators import is_operator
 from denizen.cycles import organization
 from denizen.server.auth import Admin, Caller, Owner, Person
@@ -75,15 +74,7 @@ def _shown(tx: Tx, caller: Caller) -> OrganizationDetail:
 
 
 def _change(tx: Tx, caller: Caller, change: OrganizationChange) -> OrganizationDetail:
+    settings = None if change.settings is None else change.settings.model_dump(exclude_unset=True)
     home = caller.entity.organization_id
-    changed: list[JsonValue] = []
-    if change.name is not None:
-        directory.rename_organization(tx, home, change.name)
-        changed.append("name")
-    if change.settings is not None:
-        settings = change.settings.model_dump(exclude_unset=True)
-        organization.change_settings(tx, home, settings)
-        changed += sorted(settings)
-    if changed:
-        audit.record(tx, home, caller.actor, "change_organization", fields=changed)
+    organization.change(tx, caller.requester, home, name=change.name, settings=settings)
     return _shown(tx, caller)

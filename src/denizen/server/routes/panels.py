@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 from uuid import UUID, uuid5
 
 from fastapi import Depends, Query, Request, Response
 
-from denizen.access import people
-from denizen.access.space_changes import require_space_creator
-from denizen.errors import NotFound
+from denizen.access.requesters import Requester
+from denizen.app import Runtime
 from denizen.ids import EntityId, FileId, SpaceId
-from denizen.memory import settled
+from denizen.memory import stored_policies
 from denizen.panel import advisors, panels, rounds, taking, transcript
+from denizen.panel.advisors import AdvisorFields
 from denizen.panel.panels import Panel
-from denizen.panel.rounds import Part
+from denizen.panel.rounds import Part, Round
+from denizen.panel.settings import PanelFields
 from denizen.server import paneling
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import Context, context_of
@@ -50,7 +51,6 @@ from denizen.server.shapes.panels import (
 from denizen.server.streams.advising import read_round_out
 from denizen.shapes.examples import text_answer
 from denizen.shapes.panels import ContextOut, CostOut, RoundOut, RoundPage, SuggestionList
-from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -66,35 +66,49 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AtPanel:
-    """A caller at the door of a panel. Whatever is done there is done with the panel that it is let into."""
+    """A caller who asks for something in a panel."""
 
     context: Context
     caller: Caller
-    panel_id: str
+    id: SpaceId
+    """The panel of the path. Whether the caller is in it is checked by what is called with `by`."""
+
+    @property
+    def by(self) -> Requester:
+        return self.caller.requester
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.context.runtime
 
     async def read(self, fn: Callable[Concatenate[Tx, Panel, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.context.runtime.db.read(self._inside, fn, *args, **kwargs)
+        """Reads something of the panel, if the caller is in it."""
+        return await self.runtime.db.read(self._inside, fn, *args, **kwargs)
 
-    async def write(self, fn: Callable[Concatenate[Tx, Panel, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.context.runtime.db.write(self._inside, fn, *args, **kwargs)
+    async def change_round(
+        self, use_case: Callable[Concatenate[Tx, Requester, str, P], Round], *args: P.args, **kwargs: P.kwargs
+    ) -> RoundOut:
+        """Changes a round of the panel, and returns it as it is then."""
+        return await self.runtime.db.write(self._changed, use_case, *args, **kwargs)
 
     async def enter(self) -> Panel:
-        return await self.context.runtime.db.read(self._enter)
+        return await self.runtime.db.read(panels.find, self.by, self.id)
 
     def _inside(self, tx: Tx, fn: Callable[Concatenate[Tx, Panel, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return fn(tx, self._enter(tx), *args, **kwargs)
+        return fn(tx, panels.find(tx, self.by, self.id), *args, **kwargs)
 
-    def _enter(self, tx: Tx) -> Panel:
-        """The panel, if the caller is in it: the door of every route below a panel."""
-        return panels.require(tx, SpaceId(storable(self.panel_id)), self.caller.entity.id)
+    def _changed(
+        self, tx: Tx, use_case: Callable[Concatenate[Tx, Requester, str, P], Round], *args: P.args, **kwargs: P.kwargs
+    ) -> RoundOut:
+        return read_round_out(tx, use_case(tx, self.by, self.id, *args, **kwargs))
 
 
 async def _reads(request: Request, caller: Authenticated, panel_id: str) -> AtPanel:
-    return AtPanel(context_of(request), caller, panel_id)
+    return AtPanel(context_of(request), caller, SpaceId(panel_id))
 
 
 async def _asks(request: Request, caller: Person, panel_id: str) -> AtPanel:
-    return AtPanel(context_of(request), caller, panel_id)
+    return AtPanel(context_of(request), caller, SpaceId(panel_id))
 
 
 Reader = Annotated[AtPanel, Depends(_reads)]
@@ -116,10 +130,19 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
 )
 async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
     """You are its owner, and the given people are members. Its id is that of its space."""
-    runtime = context_of(request).runtime
-    runtime.panels.check_reflection(wanted.settings.get("reflection"), *(each.reflection for each in wanted.advisors))
+    runtime, home = context_of(request).runtime, caller.entity.organization_id
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
-    return await runtime.db.write(_create, caller, wanted, chosen)
+    panel = await runtime.panels.create(
+        wanted.name,
+        [EntityId(each) for each in wanted.members],
+        advisors=[_fields(each) for each in wanted.advisors],
+        private=wanted.private,
+        organization=home,
+        by=caller.requester,
+        id=chosen,
+        **cast(PanelFields, wanted.settings),
+    )
+    return await runtime.db.read(_one, panel)
 
 
 @router.get("/api/panels/{panel_id}", summary="Get a panel")
@@ -130,8 +153,8 @@ async def get_panel(here: Reader) -> PanelOut:
 @router.patch("/api/panels/{panel_id}", summary="Change the name or the settings of a panel")
 async def change_panel(here: Member, change: PanelChange) -> PanelOut:
     """Rounds that have begun continue with the old settings."""
-    here.context.runtime.panels.check_reflection(change.settings.get("reflection"))
-    return await here.write(_change, change)
+    await here.runtime.panels.edit(here.id, name=change.name, by=here.by, **cast(PanelFields, change.settings))
+    return await here.read(_one)
 
 
 # Advisors
@@ -145,18 +168,20 @@ async def list_advisors(here: Reader) -> AdvisorList:
 
 @router.post("/api/panels/{panel_id}/advisors", status_code=201, summary="Add an advisor")
 async def add_advisor(here: Member, wanted: AdvisorIn, key: IdempotencyKey = None) -> AdvisorOut:
-    here.context.runtime.panels.check_reflection(wanted.reflection)
-    return await here.write(_add, wanted, id_for(here.caller, f"advisor {here.panel_id}", key))
+    chosen = id_for(here.caller, f"advisor {here.id}", key)
+    [made] = await here.runtime.advisors.add(here.id, _fields(wanted), by=here.by, key=chosen)
+    return advisor_out(made)
 
 
 @router.put("/api/panels/{panel_id}/advisors/order", summary="Reorder the advisors")
 async def order_advisors(here: Member, wanted: AdvisorOrder) -> AdvisorList:
-    return await here.write(_reorder, wanted.advisors)
+    return advisor_list_out(await here.runtime.advisors.reorder(here.id, wanted.advisors, by=here.by))
 
 
 @router.put("/api/panels/{panel_id}/advisors/group", summary="Activate or deactivate a group of advisors")
 async def switch_group(here: Member, wanted: GroupChange) -> AdvisorList:
-    return await here.write(_switch, wanted)
+    await here.runtime.advisors.set_group_active(here.id, storable(wanted.group), wanted.active, by=here.by)
+    return await here.read(_advisors)
 
 
 @router.get("/api/panels/{panel_id}/advisors/export", summary="Export the advisors")
@@ -167,29 +192,32 @@ async def export_advisors(here: Reader) -> AdvisorFile:
 @router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Import advisors")
 async def import_advisors(here: Member, given: AdvisorImport, key: IdempotencyKey = None) -> AdvisorList:
     """All of them or, if there is an error, none."""
-    here.context.runtime.panels.check_reflection(*(each.reflection for each in advisors.read(given.document)))
-    return await here.write(_import, given, id_for(here.caller, f"advisors {here.panel_id}", key))
+    chosen = id_for(here.caller, f"advisors {here.id}", key)
+    added = await here.runtime.advisors.import_document(
+        here.id, given.document, replace=given.replace, by=here.by, key=chosen
+    )
+    return advisor_list_out(added)
 
 
 @router.post("/api/panels/{panel_id}/advisors/suggest", summary="Suggest advisors for a topic")
 async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionList:
     """A model proposes them, each with a reason. Nothing is changed."""
     panel = await here.enter()
-    found = await here.context.runtime.advisors.suggest(panel, asked.topic, count=asked.count)
+    found = await here.runtime.advisors.suggest(panel, asked.topic, count=asked.count)
     return SuggestionList(suggestions=[suggestion_out(each) for each in found])
 
 
 @router.patch("/api/panels/{panel_id}/advisors/{advisor_id}", summary="Change an advisor")
 async def change_advisor(here: Member, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
     """Its earlier replies stay."""
-    here.context.runtime.panels.check_reflection(change.reflection)
-    return await here.write(_edit, advisor_id, change)
+    changes = cast(AdvisorFields, change.model_dump(mode="json", exclude_unset=True))
+    return advisor_out(await here.runtime.advisors.edit(here.id, storable(advisor_id), by=here.by, **changes))
 
 
 @router.delete("/api/panels/{panel_id}/advisors/{advisor_id}", status_code=204, summary="Remove an advisor")
 async def remove_advisor(here: Member, advisor_id: str) -> None:
     """It no longer answers. Its earlier replies stay."""
-    await here.write(_remove, advisor_id)
+    await here.runtime.advisors.remove(here.id, storable(advisor_id), by=here.by)
 
 
 # Rounds
@@ -201,11 +229,11 @@ async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -
 
     Posting a message to the space of the panel does the same. Follow the stream of the space, or get the round again.
     """
-    metadata = settled.asserting(None, asked.organization_id, here.caller.entity.organization_id)
+    metadata = stored_policies.asserting(None, asked.organization_id, here.caller.entity.organization_id)
     begun = await paneling.ask(
         here.context, here.caller, await here.enter(), asked.text, key, metadata, [FileId(each) for each in asked.files]
     )
-    return await here.context.runtime.db.read(read_round_out, begun)
+    return await here.runtime.db.read(read_round_out, begun)
 
 
 @router.get("/api/panels/{panel_id}/rounds", summary="List the rounds of a panel")
@@ -222,7 +250,7 @@ async def list_rounds(
 async def foretell_cost(here: Member, asked: AskPanel) -> CostOut:
     """For each advisor. Nothing is asked."""
     panel = await here.enter()
-    return cost_out(await here.context.runtime.panels.estimate(panel, storable(asked.text)))
+    return cost_out(await here.runtime.panels.estimate(panel, storable(asked.text)))
 
 
 @router.get(
@@ -246,7 +274,7 @@ async def get_round(here: Reader, round_id: str) -> RoundOut:
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/cancel", summary="Cancel replies of a round")
 async def cancel_round(here: Member, round_id: str, whom: VoiceChoice) -> RoundOut:
     """Finished replies stay."""
-    return await here.write(_cancel, round_id, whom.advisor)
+    return await here.change_round(rounds.cancel, storable(round_id), whom.advisor)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/retry", summary="Retry replies of a round")
@@ -254,13 +282,13 @@ async def retry_round(here: Member, round_id: str, whom: VoiceChoice) -> RoundOu
     """Those that failed or were cancelled. If an advisor is given that has answered, it answers again, and its old
     reply is replaced.
     """
-    return await here.write(_retry, round_id, whom.advisor)
+    return await here.change_round(rounds.retry, storable(round_id), whom.advisor)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/synthesis", summary="Write a synthesis")
 async def want_synthesis(here: Member, round_id: str) -> RoundOut:
     """Agreements, disagreements and decisions to make. It is streamed as the part `synthesis` of the round."""
-    return await here.write(_synthesis, round_id)
+    return await here.change_round(rounds.want_synthesis, storable(round_id))
 
 
 @router.post(
@@ -270,15 +298,15 @@ async def begin_crosstalk(
     here: Member, round_id: str, wanted: CrosstalkRequest, key: IdempotencyKey = None
 ) -> RoundOut:
     """Returns the first round; the others follow by themselves. For the last turn, after its replies."""
-    chosen = id_for(here.caller, f"crosstalk {here.panel_id}", key)
-    return await here.write(_crosstalk, round_id, here.caller.entity.id, wanted.rounds, chosen)
+    chosen = id_for(here.caller, f"crosstalk {here.id}", key)
+    return await here.change_round(rounds.begin_crosstalk, storable(round_id), wanted.rounds, id=chosen)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/vote", status_code=201, summary="Let the advisors vote")
 async def begin_vote(here: Member, round_id: str, wanted: VoteRequest, key: IdempotencyKey = None) -> RoundOut:
     """Returns the round of the vote; its `tally` has the result."""
-    chosen = id_for(here.caller, f"vote {here.panel_id}", key)
-    return await here.write(_vote, round_id, here.caller.entity.id, wanted.question, chosen)
+    chosen = id_for(here.caller, f"vote {here.id}", key)
+    return await here.change_round(rounds.begin_vote, storable(round_id), wanted.question, id=chosen)
 
 
 @router.get(
@@ -299,69 +327,16 @@ def _one(tx: Tx, panel: Panel) -> PanelOut:
     return panel_out(panel, advisors.list_of(tx, panel.id))
 
 
-def _create(tx: Tx, caller: Caller, wanted: PanelCreate, chosen: SpaceId | None) -> PanelOut:
-    home, me = caller.entity.organization_id, caller.entity.id
-    require_space_creator(tx, caller.requester, home)
-    if chosen is not None:
-        # Two requests with the same key at the same time: the second finds what the first has made.
-        directory.hold(tx, me)
-        try:
-            return _one(tx, panels.require(tx, chosen, me))
-        except NotFound:
-            pass
-    joining = [people.find_present(tx, home, each).id for each in wanted.members]
-    panel = panels.create(
-        tx, home, wanted.name, private=wanted.private, settings=wanted.settings, members=joining, owner=me, id=chosen
-    )
-    made = advisors.add(tx, panel.id, [advisors.drafted(_fields(each)) for each in wanted.advisors])
-    return panel_out(panel, made)
-
-
 def _fields(given: AdvisorIn) -> dict[str, Any]:
     return given.model_dump(mode="json", exclude_unset=True)
-
-
-def _change(tx: Tx, panel: Panel, change: PanelChange) -> PanelOut:
-    if change.name is not None:
-        directory.rename_space(tx, panel.id, change.name)
-    if change.settings:
-        panels.edit(tx, panel.id, change.settings)
-    return _one(tx, panels.get(tx, panel.id))
 
 
 def _advisors(tx: Tx, panel: Panel) -> AdvisorList:
     return advisor_list_out(advisors.list_of(tx, panel.id))
 
 
-def _add(tx: Tx, panel: Panel, wanted: AdvisorIn, key: str | None) -> AdvisorOut:
-    [made] = advisors.add(tx, panel.id, [advisors.drafted(_fields(wanted))], key=key)
-    return advisor_out(made)
-
-
-def _reorder(tx: Tx, panel: Panel, order: list[str]) -> AdvisorList:
-    return advisor_list_out(advisors.reorder(tx, panel.id, order))
-
-
-def _switch(tx: Tx, panel: Panel, wanted: GroupChange) -> AdvisorList:
-    advisors.set_group_active(tx, panel.id, storable(wanted.group), wanted.active)
-    return _advisors(tx, panel)
-
-
 def _export(tx: Tx, panel: Panel) -> AdvisorFile:
     return AdvisorFile.model_validate(advisors.taken_out(advisors.list_of(tx, panel.id)))
-
-
-def _import(tx: Tx, panel: Panel, given: AdvisorImport, key: str | None) -> AdvisorList:
-    return advisor_list_out(advisors.bring_in(tx, panel.id, given.document, replace=given.replace, key=key))
-
-
-def _edit(tx: Tx, panel: Panel, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
-    changes = change.model_dump(mode="json", exclude_unset=True)
-    return advisor_out(advisors.edit(tx, panel.id, storable(advisor_id), changes))
-
-
-def _remove(tx: Tx, panel: Panel, advisor_id: str) -> None:
-    advisors.remove(tx, panel.id, storable(advisor_id))
 
 
 def _page(tx: Tx, panel: Panel, before: int | None, limit: int) -> RoundPage:
@@ -377,26 +352,6 @@ def _transcript(tx: Tx, panel: Panel) -> str:
 
 def _round(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
     return read_round_out(tx, rounds.get(tx, panel.id, storable(round_id)))
-
-
-def _cancel(tx: Tx, panel: Panel, round_id: str, voice: str | None) -> RoundOut:
-    return read_round_out(tx, rounds.cancel(tx, panel.id, storable(round_id), voice))
-
-
-def _retry(tx: Tx, panel: Panel, round_id: str, voice: str | None) -> RoundOut:
-    return read_round_out(tx, rounds.retry(tx, panel.id, storable(round_id), voice))
-
-
-def _synthesis(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
-    return read_round_out(tx, rounds.want_synthesis(tx, panel.id, storable(round_id)))
-
-
-def _crosstalk(tx: Tx, panel: Panel, round_id: str, by: EntityId, times: int, chosen: str | None) -> RoundOut:
-    return read_round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), by, times, id=chosen))
-
-
-def _vote(tx: Tx, panel: Panel, round_id: str, by: EntityId, question: str, chosen: str | None) -> RoundOut:
-    return read_round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), by, question, id=chosen))
 
 
 def _context(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part | None) -> ContextOut:

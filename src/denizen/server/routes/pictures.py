@@ -6,11 +6,10 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from denizen.access import entity_pictures
+from denizen.access import entity_pictures, people
 from denizen.server.auth import Authenticated, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.entities import find_profile
 from denizen.shapes.people import PictureOut, PicturesOut
 
 router = new_router()
@@ -29,14 +28,18 @@ async def list_pictures(request: Request, caller: Authenticated) -> PicturesOut:
 @router.put(
     "/api/entities/{entity_id}/picture",
     summary="Set a picture",
-    openapi_extra={"requestBody": {"required": True, "content": {"image/*": {"schema": _BINARY}}}, **_WHO},
+    # The type that is sent does not matter. Generated clients cannot send a range such as `image/*`.
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": _BINARY}}},
+        **_WHO,
+    },
 )
 async def set_picture(request: Request, caller: Person, entity_id: str) -> PictureOut:
     """Send the bytes of a JPEG, PNG, GIF, WebP or AVIF file. It is stored at most 256 pixels wide and high, without
     what a camera wrote into it.
     """
     db = context_of(request).runtime.db
-    who = await db.read(find_profile, entity_id, caller)
+    who = await db.read(people.find_profile, caller.requester, entity_id)
     data = await request.body()
     return PictureOut(url=await entity_pictures.change(db, caller.requester, who.entity.id, data))
 
@@ -44,7 +47,7 @@ async def set_picture(request: Request, caller: Person, entity_id: str) -> Pictu
 @router.delete("/api/entities/{entity_id}/picture", status_code=204, summary="Remove a picture", openapi_extra=_WHO)
 async def remove_picture(request: Request, caller: Person, entity_id: str) -> None:
     db = context_of(request).runtime.db
-    who = await db.read(find_profile, entity_id, caller)
+    who = await db.read(people.find_profile, caller.requester, entity_id)
     await db.write(entity_pictures.remove, caller.requester, who.entity.id)
 
 

@@ -9,7 +9,7 @@ from fastapi import Path, Request
 from denizen.agents.inspection import readable_goals, readable_notes, readable_plans
 from denizen.consciousness import privacy
 from denizen.ids import AgentId
-from denizen.plans import agenda, from_outside, goals, notes
+from denizen.plans import admin_changes, agenda, goals, notes
 from denizen.plans.goals import GoalChange
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
@@ -33,7 +33,7 @@ async def list_goals(request: Request, caller: Admin, agent_id: str) -> GoalList
 async def add_goal(request: Request, caller: Admin, agent_id: str, wanted: NewGoal) -> GoalOut:
     """Goals are identified by their text: adding a goal that exists changes it."""
     made = await context_of(request).runtime.db.write(
-        from_outside.add_goal, caller.requester, agent_id, wanted.text, wanted.status, wanted.priority
+        admin_changes.add_goal, caller.requester, agent_id, wanted.text, wanted.status, wanted.priority
     )
     return goal_out(made)
 
@@ -97,7 +97,7 @@ def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
 
 def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: ChangeGoal) -> GoalOut:
     change = GoalChange(number, changes.text, changes.status, changes.priority)
-    made = from_outside.set_goal(tx, caller.requester, agent_id, change)
+    made = admin_changes.set_goal(tx, caller.requester, agent_id, change)
     agent = find_agent(tx, agent_id, caller).id
     [shown] = readable_goals([made], privacy.reader(tx, agent, caller.entity.id))
     return goal_out(shown)

@@ -56,7 +56,8 @@ async def create_response(
     """
     context, before = context_of(request), asked_for.previous_response_id
     continued = partial(_continued, response_id=before)
-    begun = await begin(request, caller, asked_for.as_completion(), key, retries, continued)
+    ignored = asked_for.ignored_fields()
+    begun = await begin(request, caller, asked_for.as_completion(), key, retries, continued, ignored)
     form = _Form(context, asked_for, begun)
     if asked_for.stream:
         await begun.require_possible()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from denizen.access import audit, tokens
+from denizen.access import audit, token_changes, tokens
 from denizen.access.audit import Actor
 from denizen.access.tokens import Token
 from denizen.clock import SECOND, moment
-from denizen.server.auth import Authenticated, Caller, Person, check_same_site, cookie, guarded, organization_cookie
+from denizen.server.auth import Authenticated, Person, check_same_site, cookie, guarded, organization_cookie
 from denizen.server.context import context_of
 from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
 from denizen.server.router import new_router
-from denizen.server.routes.tokens import let_in, scope_for, tell_owner
 from denizen.server.shapes.access import CreateLogin, OpenSession, known_token_out
 from denizen.shapes.access import LoginCreated, SessionOpened
 from denizen.spaces import directory
@@ -31,7 +30,8 @@ router = new_router()
 async def create_login(request: Request, caller: Person, wanted: CreateLogin) -> LoginCreated:
     """The first person who opens it within ten minutes is signed in. Do not share it."""
     runtime = context_of(request).runtime
-    login, secret = await runtime.db.write(_create, caller, wanted.entity)
+    below = tokens.root(caller.token)
+    login, secret = await runtime.db.write(token_changes.create_login, caller.requester, wanted.entity, below=below)
     assert login.expires_at is not None
     return LoginCreated(
         url=tokens.login_url(runtime.public_url, secret), secret=secret, expires_at=moment(login.expires_at)
@@ -69,16 +69,6 @@ async def login_page() -> Response:
     """A page that signs in with what stands behind the # of its address, or with a token that is typed."""
     headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-store"}
     return Response(PAGE, media_type="text/html", headers=headers)
-
-
-def _create(tx: Tx, caller: Caller, named: str | None) -> tuple[Token, str]:
-    person = let_in(tx, caller, named)
-    # A link for another is theirs, and outlasts how its maker came in. Signing out elsewhere ends no other session.
-    below = tokens.root(caller.token) if person.id == caller.entity.id else None
-    made = tokens.create_login(tx, person.id, scope_for(tx, caller, person), below=below)
-    audit.record(tx, caller.entity.organization_id, caller.actor, "create_login", person.id, token=made[0].id)
-    tell_owner(tx, caller, person.id, "created a login link for you")
-    return made
 
 
 def _open(tx: Tx, secret: str) -> tuple[Token, str] | None:

@@ -9,18 +9,15 @@ from fastapi import Query, Request
 
 from denizen.access import space_changes
 from denizen.agents import fitness, messaging, registry, space_statuses
-from denizen.forgetting import expiring
 from denizen.ids import EntityId, SpaceId
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
-from denizen.server.shapes.spaces import ReadMark, RetentionSet, SpaceChange, SpaceCreate, StopAnswer, space_out
-from denizen.shapes.spaces import KeptFor, ReadState, RetentionOut, SpaceList, SpaceOut, StoppedAnswers
-from denizen.shapes.vocabulary import MOST_DAYS
-from denizen.spaces import directory, floor, reading, retention
+from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, StopAnswer, space_out
+from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut, StoppedAnswers
+from denizen.spaces import directory, floor, reading
 from denizen.spaces.directory import Space
-from denizen.spaces.retention import Retention
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -106,44 +103,6 @@ async def mark_read(request: Request, caller: Authenticated, space_id: str, mark
         unread=place.unread,
         unread_mentions=place.unread_mentions,
     )
-
-
-Days = Annotated[int | None, Query(ge=0, le=MOST_DAYS, description="As if messages were kept for so many days.")]
-
-
-@router.get("/api/spaces/{space_id}/retention", summary="Get how long the messages of a space are kept")
-async def get_retention(request: Request, caller: Person, space_id: str, days: Days = None) -> RetentionOut:
-    """Also how many messages have expired. With `days`, how many would have: a preview, which changes nothing."""
-    return await context_of(request).runtime.db.read(_retention, caller.entity.id, space_id, days)
-
-
-@router.put(
-    "/api/spaces/{space_id}/retention",
-    summary="Set how long the messages of a space are kept",
-    openapi_extra={"x-who": "owners and admins of the space; admins and owners who are in it"},
-)
-async def set_retention(request: Request, caller: Person, space_id: str, wanted: RetentionSet) -> RetentionOut:
-    """Messages that are older are removed for good, once a day, with what agents remember of them."""
-    own = None if wanted.days is None else Retention(wanted.days, wanted.archive)
-    return await context_of(request).runtime.db.write(_set_retention, caller, space_id, own)
-
-
-def _retention(tx: Tx, me: EntityId, space_id: str, days: int | None = None) -> RetentionOut:
-    space = enter(tx, space_id, me)
-    own, default = retention.own_of(tx, space.id), retention.default_of(tx, space.organization_id)
-    applies = default if own is None else own
-    return RetentionOut(
-        days=applies.days,
-        archive=applies.archive,
-        own=own is not None,
-        default=KeptFor(days=default.days, archive=default.archive),
-        expired=expiring.count(tx, space.id, applies if days is None else Retention(days)),
-    )
-
-
-def _set_retention(tx: Tx, caller: Caller, space_id: str, own: Retention | None) -> RetentionOut:
-    space_changes.set_retention(tx, caller.requester, space_id, own)
-    return _retention(tx, caller.entity.id, space_id)
 
 
 def enter(tx: Tx, space_id: str, entity_id: EntityId) -> Space:

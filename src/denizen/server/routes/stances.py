@@ -6,17 +6,13 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
-from denizen.access import audit
 from denizen.agents import inspection, preset_changes, stance_changes
-from denizen.agents.preset_changes import PresetsDocument
-from denizen.agents.prompt_config import PromptConfig
 from denizen.consciousness import privacy
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
-from denizen.reflection import records, state
+from denizen.reflection import state
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.stance_store import AGENTS, StanceStore
-from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
 from denizen.server.auth import Admin, Caller, Owner, Person
 from denizen.server.context import context_of
@@ -78,15 +74,16 @@ async def get_presets(request: Request, caller: Admin) -> PresetsOut:
 @router.put("/api/profiles/presets", summary="Change the presets of your organization")
 async def change_presets(request: Request, caller: Owner, wanted: ChangePresets) -> PresetsOut:
     """They replace those of the server for this organization, from the next turn of each conversation on."""
-    runtime = context_of(request).runtime
-    return presets_out(await runtime.db.write(_change_presets, caller, wanted, runtime.prompt_config))
+    runtime, by, home = context_of(request).runtime, caller.requester, caller.entity.organization_id
+    changed = await runtime.db.write(preset_changes.change, by, home, wanted.document, runtime.prompt_config)
+    return presets_out(changed)
 
 
 @router.delete("/api/profiles/presets", summary="Reset the presets of your organization")
 async def reset_presets(request: Request, caller: Owner) -> PresetsOut:
     """Removes the organization's own presets. Answers with those that apply now."""
-    runtime = context_of(request).runtime
-    return presets_out(await runtime.db.write(_reset_presets, caller, runtime.prompt_config))
+    runtime, by, home = context_of(request).runtime, caller.requester, caller.entity.organization_id
+    return presets_out(await runtime.db.write(preset_changes.reset, by, home, runtime.prompt_config))
 
 
 @router.get("/api/reflection", summary="List the names for reflection settings")
@@ -124,7 +121,8 @@ async def set_stance_settings(
 ) -> StanceOut:
     """They replace the agent's settings there. An empty object removes them."""
     runtime = context_of(request).runtime
-    return await runtime.db.write(_set_settings, agent_id, conversation_id, caller, wanted, runtime.prompt_config)
+    given, by = wanted.model_dump(exclude_none=True), caller.requester
+    return stance_out(await runtime.reflection.set_settings(AgentId(agent_id), SpaceId(conversation_id), given, by=by))
 
 
 @router.put(f"{_STANCE}/state", summary="Set an agent's state of mind")
@@ -133,13 +131,15 @@ async def set_state(
 ) -> StanceOut:
     """Fields that are not sent stay unchanged. The agent is told with its next cycle."""
     adjustment = state.wanted(wanted.model_dump())
-    return await context_of(request).runtime.db.write(_set_state, agent_id, conversation_id, caller, adjustment)
+    db, by = context_of(request).runtime.db, caller.requester
+    return stance_out(await db.write(stance_changes.set_state, by, agent_id, conversation_id, adjustment))
 
 
 @router.delete(f"{_STANCE}/state", status_code=204, summary="Reset an agent's state of mind")
 async def reset_state(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> None:
     """Resets mood, imprints and counters. The history stays."""
-    await context_of(request).runtime.db.write(_reset, agent_id, conversation_id, caller)
+    db = context_of(request).runtime.db
+    await db.write(stance_changes.reset, caller.requester, agent_id, conversation_id)
 
 
 @router.get(f"{_STANCE}/history", summary="List changes of an agent's state of mind")
@@ -165,7 +165,7 @@ async def try_metaprompt(
     """One model call, paid like a cycle. The answer changes the state of mind only with `apply`."""
     runtime = context_of(request).runtime
     asked = asked_of(wanted)
-    agent, space = await runtime.db.read(_find, agent_id, conversation_id, caller)
+    agent, space = await runtime.db.read(stance_changes.find, caller.requester, agent_id, conversation_id)
     return tried_out(
         await runtime.reflection.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id)
     )
@@ -181,30 +181,6 @@ def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:
     return Metaprompt(id="by hand", prompt_template=template, trigger=Manual(type="manual"))
 
 
-def _find(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> tuple[AgentId, SpaceId]:
-    """Both, where the agent is one of the caller's organization and in that space, and the caller may read it."""
-    agent, space = find_agent(tx, agent_id, caller, also_dead=True).id, SpaceId(storable(conversation_id))
-    records.require_there(tx, agent, space)
-    if privacy.reader(tx, agent, caller.entity.id).hides_space(space):
-        raise NotFound("conversation", conversation_id)
-    return agent, space
-
-
-def _change_presets(tx: Tx, caller: Caller, wanted: ChangePresets, config: PromptConfig) -> PresetsDocument:
-    home = caller.entity.organization_id
-    changed = preset_changes.change(tx, home, wanted.document, config)
-    audit.record(tx, home, caller.actor, "change_presets", sections=[*sorted(wanted.document)])
-    return changed
-
-
-def _reset_presets(tx: Tx, caller: Caller, config: PromptConfig) -> PresetsDocument:
-    home = caller.entity.organization_id
-    found, had_some = preset_changes.reset(tx, home, config)
-    if had_some:
-        audit.record(tx, home, caller.actor, "reset_presets")
-    return found
-
-
 def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
     agent = find_agent(tx, agent_id, caller, also_dead=True).id
     reader = privacy.reader(tx, agent, caller.entity.id)
@@ -212,34 +188,15 @@ def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
 
 
 def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceOut:
-    return stance_out(AGENTS.stance(tx, *_find(tx, agent_id, conversation_id, caller)))
-
-
-def _set_settings(
-    tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: SetStance, prompt_config: PromptConfig
-) -> StanceOut:
-    agent, space = _find(tx, agent_id, conversation_id, caller)
-    return stance_out(
-        stance_changes.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), prompt_config)
-    )
-
-
-def _set_state(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: Adjustment) -> StanceOut:
-    agent, space = _find(tx, agent_id, conversation_id, caller)
-    return stance_out(records.set_state(tx, agent, space, wanted, by=caller.entity.id))
-
-
-def _reset(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> None:
-    agent, space = _find(tx, agent_id, conversation_id, caller)
-    records.reset(tx, agent, space, by=caller.entity.id)
+    return stance_out(AGENTS.stance(tx, *stance_changes.find(tx, caller.requester, agent_id, conversation_id)))
 
 
 def _history(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> RunPage:
-    return run_page(tx, AGENTS, *_find(tx, agent_id, conversation_id, caller), before, limit)
+    return run_page(tx, AGENTS, *stance_changes.find(tx, caller.requester, agent_id, conversation_id), before, limit)
 
 
 def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> SignalPage:
-    return signal_page(tx, AGENTS, *_find(tx, agent_id, conversation_id, caller), before, limit)
+    return signal_page(tx, AGENTS, *stance_changes.find(tx, caller.requester, agent_id, conversation_id), before, limit)
 
 
 def run_page(tx: Tx, book: StanceStore, who: str, space: SpaceId, before: int | None, limit: int) -> RunPage:

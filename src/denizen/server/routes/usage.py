@@ -6,11 +6,9 @@ from datetime import date, timedelta
 from typing import Annotated, Final
 
 from fastapi import Query, Request
-from pydantic import JsonValue
 
-from denizen.access import audit
 from denizen.clock import moment
-from denizen.cycles import budgets
+from denizen.cycles import budgets, organization
 from denizen.cycles.accounting import MOST_DAYS, Account, By, account
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget, used_today
@@ -87,14 +85,6 @@ def _budget(tx: Tx, caller: Caller, server: ServerBudget | None) -> BudgetOut:
     )
 
 
-def _plain(limits: BudgetSettings) -> JsonValue:
-    return limits.model_dump(mode="json", exclude_none=True)
-
-
 def _set_budget(tx: Tx, caller: Caller, wanted: BudgetSettings, server: ServerBudget | None) -> BudgetOut:
-    home = caller.entity.organization_id
-    before = budgets.organization_budget(tx, home)
-    budgets.set_organization_budget(tx, home, wanted)
-    old = None if before is None else _plain(before)
-    audit.record(tx, home, caller.actor, "put_budget", before=old, after=_plain(wanted))
+    organization.set_budget(tx, caller.requester, caller.entity.organization_id, wanted)
     return _budget(tx, caller, server)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from denizen.ids import EntityId
 from denizen.panel import advisor_stances
 from denizen.panel.panels import Panel
 from denizen.reflection import state
 from denizen.reflection.stance_store import VOICES
-from denizen.reflection.state import Adjustment
 from denizen.server.router import new_router
 from denizen.server.routes.panels import Member, Reader
 from denizen.server.routes.stances import Limit, Number, asked_of, run_page, signal_page
@@ -37,13 +35,15 @@ async def get_voice_stance(here: Reader, voice: str) -> VoiceStanceOut:
 @router.put(f"{_STANCE}/state", summary="Set an advisor's state of mind")
 async def set_voice_state(here: Member, voice: str, wanted: SetState) -> VoiceStanceOut:
     """Fields that are not sent stay unchanged. The advisor is told with its next answer."""
-    return await here.write(_set_state, voice, state.wanted(wanted.model_dump()), here.caller.entity.id)
+    given = state.wanted(wanted.model_dump())
+    await here.runtime.db.write(advisor_stances.set_state, here.by, here.id, storable(voice), given)
+    return await here.read(_get, voice)
 
 
 @router.delete(f"{_STANCE}/state", status_code=204, summary="Reset an advisor's state of mind")
 async def reset_voice_state(here: Member, voice: str) -> None:
     """Resets mood, imprints and counters. The history stays."""
-    await here.write(_reset, voice, here.caller.entity.id)
+    await here.runtime.advisors.reset_state_of_mind(here.id, storable(voice), by=here.by)
 
 
 @router.get(f"{_STANCE}/history", summary="List changes of an advisor's state of mind")
@@ -62,7 +62,7 @@ async def list_voice_signals(here: Reader, voice: str, before: Number = None, li
 async def try_voice_metaprompt(here: Member, voice: str, wanted: TryMetaprompt) -> TriedOut:
     """One model call, paid by the panel. The answer changes the state of mind only with `apply`."""
     asked, panel = asked_of(wanted), await here.enter()
-    tried = await here.context.runtime.advisors.try_metaprompt(
+    tried = await here.runtime.advisors.try_metaprompt(
         panel, storable(voice), asked, apply=wanted.apply, by=here.caller.entity.id
     )
     return tried_out(tried)
@@ -74,15 +74,6 @@ def _list(tx: Tx, panel: Panel) -> VoiceStanceList:
 
 def _get(tx: Tx, panel: Panel, voice: str) -> VoiceStanceOut:
     return voice_stance_out(advisor_stances.standing(tx, panel, storable(voice)))
-
-
-def _set_state(tx: Tx, panel: Panel, voice: str, wanted: Adjustment, by: EntityId) -> VoiceStanceOut:
-    advisor_stances.set_state(tx, panel.id, storable(voice), wanted, by=by)
-    return _get(tx, panel, voice)
-
-
-def _reset(tx: Tx, panel: Panel, voice: str, by: EntityId) -> None:
-    advisor_stances.reset(tx, panel.id, storable(voice), by=by)
 
 
 def _history(tx: Tx, panel: Panel, voice: str, before: int | None, limit: int) -> RunPage:

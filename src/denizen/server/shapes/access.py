@@ -11,7 +11,7 @@ from denizen.access.secrets import VALUE_CHARACTERS, Secret
 from denizen.access.tokens import Token
 from denizen.server.shapes.filling import filled
 from denizen.shapes.access import IdentityOut, KeyOut, KnownToken, ListedToken
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 
 PersonalRole = Literal["owner", "admin", "member"]
 NamedWhose = Annotated[
@@ -23,7 +23,7 @@ NamedWhose = Annotated[
 class CreateToken(BaseModel):
     """A new access token for a program."""
 
-    model_config = asked(name="Backup script", role="member", expires_at="2096-01-05T09:00:00Z")
+    model_config = body_example(name="Backup script", role="member", expires_at="2096-01-05T09:00:00Z")
 
     name: Annotated[str, Field(min_length=1, max_length=120, description="What it is for.")]
     entity: Annotated[
@@ -54,7 +54,7 @@ def listed_token_out(token: Token, handle: str) -> ListedToken:
 class CreateLogin(BaseModel):
     """A link to sign in with a browser, once."""
 
-    model_config = asked()
+    model_config = body_example()
 
     entity: Annotated[
         str | None, Field(description="The owner: an id or a `@handle` of your organization; by default you.")
@@ -64,7 +64,7 @@ class CreateLogin(BaseModel):
 class OpenSession(BaseModel):
     """The secret to sign in with."""
 
-    model_config = asked(secret="dzl_…")  # noqa: S106
+    model_config = body_example(secret="dzl_…")  # noqa: S106
 
     secret: Annotated[
         str, Field(min_length=1, max_length=200, description="The secret of a login link, or an access token.")
@@ -74,7 +74,7 @@ class OpenSession(BaseModel):
 class SetKey(BaseModel):
     """A key of a provider or of a service."""
 
-    model_config = asked(value="sk-…", whose="organization")
+    model_config = body_example(value="sk-…", whose="organization")
 
     value: Annotated[
         str, Field(min_length=1, max_length=VALUE_CHARACTERS, description="Stored encrypted; never shown.")
@@ -89,7 +89,7 @@ def key_out(secret: Secret) -> KeyOut:
 class LinkIdentity(BaseModel):
     """The identity of someone at the identity provider, or behind a token that speaks for others."""
 
-    model_config = asked(subject="248289761001")
+    model_config = body_example(subject="248289761001")
 
     subject: Annotated[str, Field(min_length=1, max_length=SUBJECT_CHARACTERS, description="The `sub` of its tokens.")]
     token: Annotated[

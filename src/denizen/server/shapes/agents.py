@@ -30,10 +30,9 @@ from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given, OutsideData
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentTrouble, ListedAgent, RestingOut
-from denizen.shapes.examples import KITCHEN, asked
+from denizen.shapes.examples import KITCHEN, body_example
 from denizen.spaces.handles import check_name, handle_from
 
-ABOUT_CHARACTERS = 200
 TRIGGER_CHARACTERS = 10_000
 
 
@@ -123,15 +122,9 @@ def agent_out(agent: Agent, status: Status, unable: Unable | None = None) -> Age
         name=agent.name,
         status=status,
         model=agent.definition.model,
-        about=_beginning(agent.definition.instructions),
         purpose=agent.definition.purpose,
         trouble=agent_trouble_out(unable),
     )
-
-
-def _beginning(text: str) -> str:
-    first = text.strip().partition("\n")[0]
-    return first if len(first) <= ABOUT_CHARACTERS else first[: ABOUT_CHARACTERS - 1].rstrip() + "…"
 
 
 def resting_out(resting: BudgetRest | None) -> RestingOut | None:
@@ -162,7 +155,7 @@ def agent_detail_out(
 class TryAgain(Given):
     """The space in which an agent tries again."""
 
-    model_config = asked(space=KITCHEN)
+    model_config = body_example(space=KITCHEN)
 
     space: Annotated[
         str | None, Field(description="A space that you and the agent are in; without it, everywhere (admins).")
@@ -177,7 +170,7 @@ def listed_agent_out(each: AgentListing, unable: Unable | None = None) -> Listed
 class ForkAgent(BaseModel):
     """A new agent with the history of another."""
 
-    model_config = asked(handle="ada-2", name="Ada the Second", at=7)
+    model_config = body_example(handle="ada-2", name="Ada the Second", at=7)
 
     handle: Annotated[Handle | None, Field(description="By default the handle of the other with a number.")] = None
     name: Annotated[Name | None, Field(description="By default the name of the other.")] = None
@@ -189,12 +182,7 @@ class ForkAgent(BaseModel):
 class TriggerAgent(BaseModel):
     """An event from outside, for one agent."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"service": "CI", "text": "The build failed.", "data": {"branch": "main", "run": 4711}}]
-        },
-    )
+    model_config = body_example(service="CI", text="The build failed.", data={"branch": "main", "run": 4711})
 
     service: Annotated[str, Field(description="The name of the service, as the agent sees it.")]
     text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="The event as text.")] = ""

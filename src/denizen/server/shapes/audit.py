@@ -12,7 +12,7 @@ from denizen.clock import moment
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes.audit import AuditEntry, OpeningOut
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 
 
 def audit_entry_out(entry: Entry) -> AuditEntry:
@@ -23,7 +23,7 @@ def audit_entry_out(entry: Entry) -> AuditEntry:
 class OpenSpace(Given):
     """Why an owner opens a private space."""
 
-    model_config = asked(reason="A complaint about what was said here.")
+    model_config = body_example(reason="A complaint about what was said here.")
 
     reason: Annotated[
         str, Field(min_length=1, max_length=REASON_CHARACTERS, description="The members of the space see it.")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.inbox.outside import parsed
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import OutsideData
 from denizen.shapes.calls import ApprovalOut, CallOut
+from denizen.shapes.examples import body_example
 from denizen.tools.calls import Call
 from denizen.tools.grants import Grant
 
@@ -17,7 +18,7 @@ from denizen.tools.grants import Grant
 class AnswerCall(BaseModel):
     """The answer to a question of an agent."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"result": {"confirmed": True}}]})
+    model_config = body_example(result={"confirmed": True})
 
     result: Annotated[OutsideData, Field(description="The result for the agent: text as it is, anything else as JSON.")]
 

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 
 from denizen.agents.chatting import Answer
 from denizen.cycles.ledger import Charge
 from denizen.files.attaching import MOST_FILES
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
+from denizen.server.growing_text import BETWEEN
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.memory import MemoryControl
-from denizen.server.shapes.spaces import METADATA_CHARACTERS, NamedOrganization
-from denizen.server.telling import BETWEEN
+from denizen.server.shapes.spaces import Metadata, NamedOrganization
 from denizen.shapes.chat import ChatUsage, FinalResponse
 from denizen.spaces.posting import MESSAGE_CHARACTERS
-from denizen.storage.database import storable
 from denizen.tools.calls import Call
-
-
-def _can_be_kept(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    try:
-        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-    except ValueError as error:
-        raise ValueError("JSON has no NaN and no Infinity") from error
-    if len(text) > METADATA_CHARACTERS:
-        raise ValueError(f"as JSON it may have {METADATA_CHARACTERS:,} characters, this has {len(text):,}")
-    return json.loads(storable(text))
-
-
-Metadata = Annotated[dict[str, JsonValue], AfterValidator(_can_be_kept)]
-"""What can be kept with a message."""
 
 
 class ChatRequest(BaseModel):

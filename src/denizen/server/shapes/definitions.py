@@ -14,7 +14,7 @@ from denizen.agents.files import Declared
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.shapes.filling import filled
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 
 DOCUMENTS: int = 1_000
 
@@ -22,7 +22,7 @@ DOCUMENTS: int = 1_000
 class DocumentIn(BaseModel):
     """One document of a definition file, and its position."""
 
-    model_config = asked(place="agents.yaml:1", document={"kind": "person", "name": "Sam"})
+    model_config = body_example(place="agents.yaml:1", document={"kind": "person", "name": "Sam"})
 
     place: Annotated[str, Field(max_length=1_000, description="The name that errors use for it.")]
     document: Annotated[
@@ -41,7 +41,7 @@ class DocumentIn(BaseModel):
 class Apply(BaseModel):
     """Documents to apply, or to try."""
 
-    model_config = asked(
+    model_config = body_example(
         documents=[{"place": "agents.yaml:1", "document": {"kind": "person", "name": "Sam"}}], dry_run=True
     )
 

@@ -6,16 +6,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.forgetting.forgetting import Kind, Receipt
+from denizen.forgetting.receipts import Receipt
 from denizen.server.shapes.filling import filled
-from denizen.shapes.examples import THING, asked
+from denizen.shapes.examples import THING, body_example
 from denizen.shapes.forgetting import ReceiptOut
+from denizen.shapes.vocabulary import ForgetKind as Kind
 
 
 class Forget(BaseModel):
     """What to forget everywhere."""
 
-    model_config = asked(kind="message", id=THING, also_replies=False, dry_run=True)
+    model_config = body_example(kind="message", id=THING, also_replies=False, dry_run=True)
 
     kind: Kind
     id: Annotated[str, Field(description="The id of the message, memory, person or space; a person also by `@handle`.")]

@@ -15,7 +15,7 @@ from denizen.memory.items import MemoryItem
 from denizen.memory.policy import OrganizationMemory, Policy, Scopes
 from denizen.memory.rolling import ConversationSummary
 from denizen.server.shapes.filling import filled
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 from denizen.shapes.memory import (
     ConversationMemory,
     FindingOut,
@@ -36,7 +36,7 @@ def memory_out(memory: MemoryItem) -> MemoryOut:
 class MemoryChange(BaseModel):
     """The new text of a memory."""
 
-    model_config = asked(text="Noor likes long answers.")
+    model_config = body_example(text="Noor likes long answers.")
 
     text: Annotated[str, Field(min_length=1, max_length=ITEM_CHARACTERS)]
 
@@ -44,7 +44,7 @@ class MemoryChange(BaseModel):
 class RevertMemory(BaseModel):
     """The version whose text shall hold again."""
 
-    model_config = asked(version="17.41")
+    model_config = body_example(version="17.41")
 
     version: Annotated[str, Field(min_length=1, max_length=100, description="The `id` of the version.")]
 
@@ -67,7 +67,7 @@ def policy_out(policy: Policy) -> PolicyOut:
 class PolicyChange(BaseModel):
     """Long-term memory settings of a conversation. Fields that are not sent stay unchanged."""
 
-    model_config = asked(enabled=False)
+    model_config = body_example(enabled=False)
 
     enabled: Annotated[bool | None, Field(description="False: no memories are stored or recalled.")] = None
     scopes: Scopes = Scopes()
@@ -101,7 +101,7 @@ def organization_memory_out(settings: OrganizationMemory | None) -> Organization
 class OrganizationMemoryChange(BaseModel):
     """Changes of the long-term memory settings. Null resets one to its default."""
 
-    model_config = asked(publish=False)
+    model_config = body_example(publish=False)
 
     enabled: bool | None = None
     conversation: bool | None = None

@@ -27,7 +27,7 @@ from denizen.server.shapes.filling import filled
 from denizen.server.shapes.plans import goal_out, note_out, plan_out
 from denizen.server.shapes.stances import standing_out
 from denizen.server.shapes.usage import limits_out, used_out
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 from denizen.shapes.minds import (
     AnswerAgain,
     CrossingOut,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from denizen.consciousness.replay import RebuiltRequest
     from denizen.cycles.records import CycleRecord, OpenRecord
     from denizen.cycles.rethinking import NewAnswer
-    from denizen.cycles.skipped_cycles import Unkept
+    from denizen.cycles.skipped_cycles import SkippedCycle
     from denizen.cycles.usage import Answers
     from denizen.tools.privacy_guard import Crossing
 
@@ -125,7 +125,7 @@ def open_cycle_out(record: OpenRecord) -> CycleOut:
     )
 
 
-def unkept_cycle_out(each: Unkept) -> CycleOut:
+def unkept_cycle_out(each: SkippedCycle) -> CycleOut:
     return CycleOut(
         id=each.cycle_id,
         number=None,
@@ -236,7 +236,7 @@ def request_out(rebuilt: RebuiltRequest) -> RequestOut:
 class Rethink(BaseModel):
     """The model to ask the same requests."""
 
-    model_config = asked(model="openai:gpt-6.1-terra", step=0)
+    model_config = body_example(model="openai:gpt-6.1-terra", step=0)
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     step: Annotated[int | None, Field(ge=0, le=10_000, description="Only this step; by default all steps.")] = None

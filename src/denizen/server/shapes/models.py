@@ -12,7 +12,7 @@ from denizen.models.abilities import Abilities
 from denizen.models.providers import ADDRESS_CHARACTERS
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 from denizen.shapes.models import LocalModel, LocalServer, ModelFacts, TestOut
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class TestModel(Given):
     """A model to ask for one small call."""
 
     __test__ = False
-    model_config = asked(name="llamacpp:qwen2.5", address="http://127.0.0.1:8080/v1")
+    model_config = body_example(name="llamacpp:qwen2.5", address="http://127.0.0.1:8080/v1")
 
     name: ModelName
     address: Annotated[

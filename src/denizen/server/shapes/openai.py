@@ -1,23 +1,28 @@
-"""The JSON of OpenAI's API. Fields that mean nothing to an agent are accepted and ignored."""
+"""The JSON of OpenAI's API. Fields that mean nothing to an agent are named in the answer's headers, or refused."""
 
 from __future__ import annotations
 
 import base64
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from denizen.agents.chatting import Outcome
 from denizen.cycles.ledger import Charge
-from denizen.server.shapes.chat import Metadata
-from denizen.shapes.examples import given
+from denizen.errors import InvalidInput
+from denizen.server.shapes.spaces import Metadata
+from denizen.shapes.examples import THING, example
 
 MOST_INPUTS = 256
+MOST_TOKENS = 8192
+"""The most tokens of one input, as of OpenAI's embedding models."""
 NAME_CHARACTERS = 200
+MOST_IGNORED = 30
+"""The most fields that are named in a header: more than OpenAI's API has."""
 
 
 class ImageUrl(BaseModel):
@@ -59,6 +64,9 @@ class ContentPart(BaseModel):
     file: FilePart | None = None
 
 
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+
 class ChatMessage(BaseModel):
     """A message of the client's conversation. The agent has its own history: only the last message is used, or the
     results of tools after it."""
@@ -93,12 +101,57 @@ class FunctionTool(BaseModel):
     type: Literal["function"]
     function: dict[str, Any]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_function(cls, given: Any) -> Any:
+        match given:
+            case {"type": str(kind)} if kind != "function":
+                raise ValueError(ONLY_FUNCTIONS.format(kind=kind[:40]))
+            case _:
+                return given
 
-class CompletionRequest(BaseModel):
+
+ONLY_FUNCTIONS: Final = "agents call only functions of yours, not {kind!r}"
+_REFUSED: Final = {
+    "audio": "agents answer with text. Leave it out.",
+    "conversation": "continue with `previous_response_id`, or choose a space with `metadata.space`.",
+    "function_call": "send `tool_choice` instead.",
+    "functions": "send `tools` instead.",
+    "logprobs": "answers of agents have none. Leave it out.",
+    "modalities": "agents answer with text. Leave it out.",
+    "prompt": "there are no stored prompts here. Send the text itself.",
+    "top_logprobs": "answers of agents have none. Leave it out.",
+    "web_search_options": "agents search with their own tools. Leave it out.",
+}
+"""Fields without which a program would take the answer for another than it is."""
+_USUAL: Final[Mapping[str, object]] = {"modalities": ["text"], "parallel_tool_calls": True}
+"""Values that change nothing. Of other fields, these are none, false and empty texts and lists."""
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+class ProgramRequest(BaseModel):
+    """A request of a program that may have any of the many fields for models."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def ignored_fields(self) -> list[str]:
+        """The fields that have no effect on an agent. Raises `InvalidInput` for those that cannot be ignored."""
+        ignored: list[str] = []
+        for name, value in sorted((self.model_extra or {}).items()):
+            is_usual = value == _USUAL[name] if name in _USUAL else value is False or value in ("", [])
+            if value is None or is_usual:
+                continue
+            if name in _REFUSED:
+                raise InvalidInput(f"{name}: {_REFUSED[name]}")
+            if _NAME.fullmatch(name):
+                ignored.append(name)
+        return ignored[:MOST_IGNORED]
+
+
+class CompletionRequest(ProgramRequest):
     """A chat completion: the last message of the user is posted to the agent."""
 
     model_config = ConfigDict(
-        extra="ignore",
         json_schema_extra={
             "examples": [{"model": "ada", "messages": [{"role": "user", "content": "Did the build pass?"}]}]
         },
@@ -193,6 +246,8 @@ class FunctionCall(BaseModel):
 
 
 class AssistantMessage(BaseModel):
+    model_config = example(content="It did.")
+
     role: Literal["assistant"] = "assistant"
     content: str | None
     tool_calls: Annotated[list[FunctionCall] | None, Field(exclude_if=lambda calls: calls is None)] = None
@@ -220,33 +275,7 @@ class About(BaseModel):
 class Completion(BaseModel):
     """Everything that the agent posted until its cycle ended."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "chatcmpl-019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                    "object": "chat.completion",
-                    "created": 1767603600,
-                    "model": "ada",
-                    "choices": [
-                        {
-                            "index": 0,
-                            "message": {"role": "assistant", "content": "It did."},
-                            "finish_reason": "stop",
-                            "logprobs": None,
-                        }
-                    ],
-                    "usage": {
-                        "prompt_tokens": 1480,
-                        "completion_tokens": 31,
-                        "total_tokens": 1511,
-                        "prompt_tokens_details": {"cached_tokens": 0},
-                    },
-                    "denizen": {"outcome": "acted", "space_id": "…", "message_id": "…", "cycle": 12},
-                }
-            ]
-        }
-    )
+    model_config = example(id=f"chatcmpl-{THING}", created=1_767_603_600, model="ada")
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -260,7 +289,7 @@ class Completion(BaseModel):
 class ModelOut(BaseModel):
     """An agent."""
 
-    model_config = given(id="ada", object="model", created=1_767_603_600, owned_by="Home")
+    model_config = example(id="ada", owned_by="Home")
 
     id: Annotated[str, Field(description="Its handle.")]
     object: Literal["model"] = "model"
@@ -271,22 +300,12 @@ class ModelOut(BaseModel):
 class ModelList(BaseModel):
     """The agents of your organization that were not deleted."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "object": "list",
-                    "data": [{"id": "ada", "object": "model", "created": 1767603600, "owned_by": "Home"}],
-                }
-            ]
-        }
-    )
-
     object: Literal["list"] = "list"
     data: list[ModelOut]
 
 
 Texts = Annotated[list[str], Field(min_length=1, max_length=MOST_INPUTS)]
+Tokens = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MOST_TOKENS)]
 
 
 class EmbeddingRequest(BaseModel):
@@ -294,19 +313,15 @@ class EmbeddingRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"input": "Good morning"}]})
 
-    input: Annotated[str | Texts, Field(description="A text, or several.")]
-    model: Annotated[str | None, Field(description="Ignored: the server has one embedder.")] = None
+    input: Annotated[
+        str | Texts | Tokens | Annotated[list[Tokens], Field(min_length=1, max_length=MOST_INPUTS)],
+        Field(description="A text, or several; or the tokens of one or several, in the vocabulary of `model`."),
+    ]
+    model: Annotated[
+        str | None,
+        Field(description="Which vocabulary tokens are of. Texts need none: the server has one embedder."),
+    ] = None
     encoding_format: Literal["float", "base64"] = "float"
-
-    @field_validator("input", mode="before")
-    @classmethod
-    def _texts(cls, given: Any) -> Any:
-        if isinstance(given, list) and any(isinstance(each, int | list) for each in cast("list[Any]", given)):
-            raise ValueError(
-                "tokens mean something only to the model they were made for: send texts (in LangChain: "
-                "OpenAIEmbeddings(check_embedding_ctx_length=False))"
-            )
-        return cast("Any", given)
 
     dimensions: Annotated[int | None, Field(description="The dimensions of the embedder; fewer are not supported.")] = (
         None
@@ -327,17 +342,8 @@ class EmbeddingUsage(BaseModel):
 class EmbeddingList(BaseModel):
     """The embeddings of the texts, each of length one."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "object": "list",
-                    "data": [{"object": "embedding", "index": 0, "embedding": [0.6, -0.8]}],
-                    "model": "local:all-MiniLM-L6-v2-int8",
-                    "usage": {"prompt_tokens": 4, "total_tokens": 4},
-                }
-            ]
-        }
+    model_config = example(
+        data=[{"object": "embedding", "index": 0, "embedding": [0.6, -0.8]}], model="local:all-MiniLM-L6-v2-int8"
     )
 
     object: Literal["list"] = "list"
@@ -361,7 +367,7 @@ def packed(numbers: Sequence[float]) -> str:
 class ErrorDetail(BaseModel):
     """An error in OpenAI's format; `code` is ours."""
 
-    model_config = given(message="There is no agent 'eve'.", type="invalid_request_error", param=None, code="not_found")
+    model_config = example(message="There is no agent 'eve'.", type="invalid_request_error", code="not_found")
 
     message: str
     type: str

@@ -20,7 +20,7 @@ from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.server.shapes.spaces import NamedOrganization, message_out
 from denizen.shapes import panels as shapes
-from denizen.shapes.examples import KITCHEN, asked, given
+from denizen.shapes.examples import KITCHEN, body_example, example
 from denizen.shapes.panels import (
     BUBER,
     CampOut,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class AdvisorIn(Given):
     """A new advisor."""
 
-    model_config = asked(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
+    model_config = body_example(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
 
     name: str
     handle: Annotated[str | None, Field(description="`@handle` addresses it; by default derived from the name.")] = None
@@ -72,7 +72,7 @@ class AdvisorIn(Given):
 class AdvisorChange(Given):
     """Changes of an advisor. Fields that are not sent stay unchanged."""
 
-    model_config = asked(active=False)
+    model_config = body_example(active=False)
 
     name: str | None = None
     handle: str | None = None
@@ -93,11 +93,14 @@ class AdvisorChange(Given):
 class AdvisorOut(shapes.Advisor):
     """An advisor of a panel."""
 
-    model_config = given(
-        id=BUBER, handle="martin-buber", name="Martin Buber", description="You look for the encounter.",
-        colour="#2f6f9f", group="Philosophers", active=True, position=1, model=None, max_tokens=None, reasoning=False,
-        phases=None, assertions=[], reflection=None,
-    )  # fmt: skip
+    model_config = example(
+        id="019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+        handle="martin-buber",
+        name="Martin Buber",
+        description="You look for the encounter.",
+        colour="#2f6f9f",
+        group="Philosophers",
+    )
 
     phases: list[Phase] | None  # pyright: ignore[reportIncompatibleVariableOverride]
     reflection: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -122,7 +125,7 @@ def advisor_list_out(listed: Iterable[Advisor]) -> AdvisorList:
 class AdvisorOrder(Given):
     """The order of the advisors."""
 
-    model_config = asked(advisors=[BUBER])
+    model_config = body_example(advisors=[BUBER])
 
     advisors: Annotated[
         list[str], Field(max_length=MOST_ADVISORS, description="Ids; the others follow in their present order.")
@@ -132,7 +135,7 @@ class AdvisorOrder(Given):
 class AdvisorFile(Value):
     """Exported advisors."""
 
-    model_config = given(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}])
+    model_config = example(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}])
 
     format: str
     advisors: list[dict[str, Any]]
@@ -141,7 +144,7 @@ class AdvisorFile(Value):
 class AdvisorImport(Given):
     """The export of `GET …/advisors/export`."""
 
-    model_config = asked(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
+    model_config = body_example(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
 
     format: str = "denizen.advisors/1"
     advisors: Annotated[list[dict[str, Any]], Field(max_length=MOST_ADVISORS)]
@@ -156,7 +159,7 @@ class AdvisorImport(Given):
 class GroupChange(Given):
     """Whether the advisors of a group are active."""
 
-    model_config = asked(group="Philosophers", active=False)
+    model_config = body_example(group="Philosophers", active=False)
 
     group: str
     active: bool
@@ -165,7 +168,7 @@ class GroupChange(Given):
 class SuggestRequest(Given):
     """The topic for suggested advisors."""
 
-    model_config = asked(topic="Whether to leave a safe job for a bakery.", count=8)
+    model_config = body_example(topic="Whether to leave a safe job for a bakery.", count=8)
 
     topic: Annotated[str, Field(min_length=1, max_length=8_000)]
     count: Annotated[int, Field(ge=1, le=MOST_SUGGESTED)] = SUGGESTED_ADVISORS
@@ -178,7 +181,7 @@ def suggestion_out(suggestion: Suggestion) -> SuggestionOut:
 class PanelCreate(Given):
     """A new panel, with you as its owner."""
 
-    model_config = asked(
+    model_config = body_example(
         name="Board", advisors=[{"name": "Martin Buber"}, {"name": "Seth Godin"}], settings={"synthesis": "always"}
     )
 
@@ -196,7 +199,7 @@ class PanelCreate(Given):
 class PanelChange(Given):
     """Changes of a panel. Fields that are not sent stay unchanged."""
 
-    model_config = asked(settings={"crosstalk": 1, "synthesis": "always", "reflection": {"profile": "basic"}})
+    model_config = body_example(settings={"crosstalk": 1, "synthesis": "always", "reflection": {"profile": "basic"}})
 
     name: str | None = None
     settings: Annotated[
@@ -207,7 +210,7 @@ class PanelChange(Given):
 class PanelOut(shapes.Panel):
     """A panel: a space with advisors who answer."""
 
-    model_config = given(id=KITCHEN, name="Board", private=False, turns=3, settings={}, advisors=[])
+    model_config = example(id=KITCHEN, name="Board", settings={}, advisors=[])
 
     settings: PanelSettings  # pyright: ignore[reportIncompatibleVariableOverride]
     advisors: list[AdvisorOut]  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -226,7 +229,7 @@ class PanelList(Value):
 class AskPanel(Given):
     """A message to a panel."""
 
-    model_config = asked(text="@martin-buber What do I overlook?")
+    model_config = body_example(text="@martin-buber What do I overlook?")
 
     text: Annotated[
         str,
@@ -300,7 +303,7 @@ def round_out(told: Round, message: Message | None = None) -> RoundOut:
 class VoiceChoice(Given):
     """The advisor of a request."""
 
-    model_config = asked(advisor=BUBER)
+    model_config = body_example(advisor=BUBER)
 
     advisor: Annotated[
         str | None, Field(description="Its id, or `assistant` or `synthesis`; null: everyone it applies to.")
@@ -310,7 +313,7 @@ class VoiceChoice(Given):
 class CrosstalkRequest(Given):
     """The number of cross-talk rounds."""
 
-    model_config = asked(rounds=1)
+    model_config = body_example(rounds=1)
 
     rounds: Annotated[int, Field(ge=1, le=MOST_CROSSTALK)] = 1
 
@@ -318,7 +321,7 @@ class CrosstalkRequest(Given):
 class VoteRequest(Given):
     """The question of a vote."""
 
-    model_config = asked(question="Should I sign by Friday?")
+    model_config = body_example(question="Should I sign by Friday?")
 
     question: Annotated[str, Field(max_length=4_000, description="Empty: the question of the turn.")] = ""
 

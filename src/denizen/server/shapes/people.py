@@ -13,12 +13,10 @@ from denizen.server.auth import Caller
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
 from denizen.shapes import people as shapes
-from denizen.shapes.examples import asked, given
+from denizen.shapes.examples import body_example, example
 from denizen.shapes.people import EntityOut, Me, OrganizationOut, TokenOut
 from denizen.shapes.vocabulary import MOST_DAYS
 from denizen.spaces.directory import Organization
-
-_HOME = "019b8d3e-5bff-7012-8111-222233334444"
 
 PersonRole = Literal["owner", "admin", "member"]
 
@@ -26,7 +24,7 @@ PersonRole = Literal["owner", "admin", "member"]
 class OrganizationDetail(shapes.Organization):
     """Your organization."""
 
-    model_config = given(id=_HOME, name="Home", settings={"budget": {"dollars_per_day": "5.00"}, "spaces_by": "member"})
+    model_config = example(name="Home", settings={"spaces_by": "member"})
 
     settings: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
         OrganizationSettings | None, Field(description="For admins and owners; null for others.")
@@ -40,7 +38,7 @@ def organization_detail_out(organization: Organization, settings: OrganizationSe
 class SettingsChange(Given):
     """Settings of the organization: fields that are not sent stay unchanged, null resets one to its default."""
 
-    model_config = asked(spaces_by="admin")
+    model_config = body_example(spaces_by="admin")
 
     budget: Annotated[
         BudgetSettings | None, Field(description="The limits for all agents together, per day (UTC) and in total.")
@@ -72,7 +70,7 @@ class SettingsChange(Given):
 class OrganizationChange(Given):
     """Changes of the organization. Fields that are not sent stay unchanged."""
 
-    model_config = asked(name="Our house", settings={"spaces_by": "admin"})
+    model_config = body_example(name="Our house", settings={"spaces_by": "admin"})
 
     name: str | None = None
     settings: SettingsChange | None = None
@@ -85,7 +83,7 @@ def entity_out(profile: Profile) -> EntityOut:
 class EntityCreate(Given):
     """A new person or service."""
 
-    model_config = asked(kind="human", name="Sam", handle="sam", role="member")
+    model_config = body_example(kind="human", name="Sam", handle="sam", role="member")
 
     kind: Literal["human", "service"] = "human"
     name: str
@@ -98,7 +96,7 @@ class EntityCreate(Given):
 class OwnChange(Given):
     """Changes of your own account."""
 
-    model_config = asked(name="Samira")
+    model_config = body_example(name="Samira")
 
     name: str
 
@@ -106,7 +104,7 @@ class OwnChange(Given):
 class EntityChange(Given):
     """Changes of a person or service. Fields that are not sent stay unchanged."""
 
-    model_config = asked(name="Samira")
+    model_config = body_example(name="Samira")
 
     name: str | None = None
     role: Annotated[PersonRole | None, Field(description="For a person; only owners can change it.")] = None

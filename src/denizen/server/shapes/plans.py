@@ -11,7 +11,7 @@ from denizen.plans.goals import Goal, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.plans.schedule import describe
 from denizen.server.shapes.filling import filled
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 from denizen.shapes.plans import GoalOut, NoteOut, PlanOut
 
 
@@ -22,7 +22,7 @@ def goal_out(goal: Goal) -> GoalOut:
 class NewGoal(BaseModel):
     """A goal for an agent."""
 
-    model_config = asked(text="Keep the pantry stocked.", priority="high")
+    model_config = body_example(text="Keep the pantry stocked.", priority="high")
 
     text: str
     status: GoalStatus = "active"
@@ -32,7 +32,7 @@ class NewGoal(BaseModel):
 class ChangeGoal(BaseModel):
     """Changes of a goal. Fields that are not sent stay unchanged."""
 
-    model_config = asked(status="done")
+    model_config = body_example(status="done")
 
     text: str | None = None
     status: GoalStatus | None = None
@@ -46,7 +46,7 @@ def note_out(note: Note) -> NoteOut:
 class SetNote(BaseModel):
     """The text of a note."""
 
-    model_config = asked(text="Noor takes it without sugar.")
+    model_config = body_example(text="Noor takes it without sugar.")
 
     text: str
 
@@ -58,7 +58,9 @@ def plan_out(plan: Plan) -> PlanOut:
 class SetPlan(BaseModel):
     """A plan: exactly one of `cron`, `at` and `after`, and the instruction."""
 
-    model_config = asked(instruction="Look whether the windows are closed.", cron="0 7 * * *", zone="Europe/Berlin")
+    model_config = body_example(
+        instruction="Look whether the windows are closed.", cron="0 7 * * *", zone="Europe/Berlin"
+    )
 
     instruction: str
     cron: Annotated[str | None, Field(description="Minute, hour, day of month, month, day of week.")] = None

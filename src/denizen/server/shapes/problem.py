@@ -6,14 +6,18 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.shapes.examples import KITCHEN, given
+from denizen.shapes.examples import example
 
 
 class Problem(BaseModel):
     """Why a request failed (RFC 9457). Programs use `code`; `detail` is for people."""
 
-    model_config = given(
-        type="about:blank", title="Not found", status=404, code="not_found", detail=f"There is no space '{KITCHEN}'."
+    model_config = example(
+        type="about:blank",
+        title="Not found",
+        status=404,
+        code="not_found",
+        detail="There is no space '019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f'.",
     )
 
     type: str

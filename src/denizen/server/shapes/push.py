@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from denizen.server.shapes.given import Given
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 
 _KEYS = {
     "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
@@ -18,7 +18,7 @@ _KEYS = {
 class PushKeys(Given):
     """The keys of a subscription, as the browser writes them."""
 
-    model_config = asked(**_KEYS)
+    model_config = body_example(**_KEYS)
 
     p256dh: Annotated[str, Field(max_length=200)]
     auth: Annotated[str, Field(max_length=100)]
@@ -27,7 +27,7 @@ class PushKeys(Given):
 class PushSubscribe(Given):
     """A subscription, as `PushSubscription.toJSON()` of a browser gives it."""
 
-    model_config = asked(endpoint="https://push.example.com/send/f1", keys=_KEYS)
+    model_config = body_example(endpoint="https://push.example.com/send/f1", keys=_KEYS)
 
     endpoint: Annotated[str, Field(description="The address at the push service.")]
     keys: PushKeys

@@ -7,16 +7,19 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.errors import InvalidInput
-from denizen.server.shapes.chat import Metadata
 from denizen.server.shapes.openai import (
     NAME_CHARACTERS,
+    ONLY_FUNCTIONS,
     ChatMessage,
     CompletionRequest,
     ContentPart,
     FilePart,
     FunctionTool,
     ImageUrl,
+    ProgramRequest,
 )
+from denizen.server.shapes.spaces import Metadata
+from denizen.shapes.examples import THING, example
 
 _IGNORED = frozenset({"function_call", "reasoning", "item_reference"})
 """Items of the client's history: the agent has its own."""
@@ -30,18 +33,17 @@ class TextConfig(BaseModel):
     format: dict[str, Any] | None = None
 
 
-class ResponseRequest(BaseModel):
+class ResponseRequest(ProgramRequest):
     """A request of the Responses API: the last message of the user is posted to the agent."""
 
-    model_config = ConfigDict(
-        extra="ignore", json_schema_extra={"examples": [{"model": "ada", "input": "Did the build pass?"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "ada", "input": "Did the build pass?"}]})
 
     model: Annotated[str, Field(description="The handle of an agent, or its id.")]
     input: Annotated[
         str | list[dict[str, Any]],
         Field(description="A text, or messages with `input_text`, `input_image`, `input_file`; results of tools."),
     ]
+    instructions: Annotated[str | None, Field(description="For side tasks. Agents have their own.")] = None
     stream: bool = False
     previous_response_id: Annotated[
         str | None, Field(max_length=100, description="Continue in the space of that response.")
@@ -61,6 +63,8 @@ class ResponseRequest(BaseModel):
         messages = [each for at, item in enumerate(items) if (each := _message(at, item)) is not None]
         if not messages:
             raise InvalidInput("input: there is no message. Send a text.")
+        if self.instructions:
+            messages.insert(0, ChatMessage(role="system", content=self.instructions))
         tools = [_tool(at, each) for at, each in enumerate(self.tools or [])]
         return CompletionRequest(
             model=self.model,
@@ -75,7 +79,7 @@ class ResponseRequest(BaseModel):
 
 def _tool(at: int, given: dict[str, Any]) -> FunctionTool:
     if given.get("type") != "function":
-        raise InvalidInput(f"tools[{at}]: agents call only functions of yours, not {str(given.get('type'))[:40]!r}.")
+        raise InvalidInput(f"tools[{at}]: {ONLY_FUNCTIONS.format(kind=str(given.get('type'))[:40])}.")
     return FunctionTool(type="function", function={key: value for key, value in given.items() if key != "type"})
 
 
@@ -118,29 +122,7 @@ def _part(at: int, part: dict[str, Any]) -> ContentPart:
 class ResponseOut(BaseModel):
     """An answer of an agent."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "resp_019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
-                    "object": "response",
-                    "created_at": 1767603600,
-                    "status": "completed",
-                    "model": "ada",
-                    "output": [],
-                    "usage": None,
-                    "parallel_tool_calls": True,
-                    "tool_choice": "auto",
-                    "tools": [],
-                    "previous_response_id": None,
-                    "metadata": {},
-                    "error": None,
-                    "incomplete_details": None,
-                    "denizen": None,
-                }
-            ]
-        }
-    )
+    model_config = example(id=f"resp_{THING}", created_at=1_767_603_600, model="ada", output=[])
 
     id: str
     object: Literal["response"] = "response"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Container, Iterable, Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.agents.fitness import Unable
 from denizen.agents.space_statuses import QueuedStatus, ShownStatus
@@ -15,7 +15,7 @@ from denizen.panel.unanswered import PanelStatus
 from denizen.server.shapes.agents import agent_trouble_out
 from denizen.server.shapes.filling import filled
 from denizen.server.shapes.given import Given
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, ReactionOut, SpaceOut, StatusOut
 from denizen.shapes.vocabulary import MOST_DAYS
 from denizen.spaces.directory import (
@@ -48,7 +48,7 @@ NamedOrganization = Annotated[
 class SpaceCreate(Given):
     """A new space, with you as its owner."""
 
-    model_config = asked(name="Kitchen", members=["@ada", "@sam"], private=False)
+    model_config = body_example(name="Kitchen", members=["@ada", "@sam"], private=False)
 
     name: str
     members: list[str] = Field(
@@ -66,7 +66,7 @@ class SpaceCreate(Given):
 class SpaceChange(Given):
     """Changes of a space. Fields that are not sent stay unchanged."""
 
-    model_config = asked(name="Big kitchen")
+    model_config = body_example(name="Big kitchen")
 
     name: str | None = None
     private: bool | None = None
@@ -77,7 +77,7 @@ class SpaceChange(Given):
 class StopAnswer(Given):
     """Whose answer is to stop."""
 
-    model_config = asked(agent="@ada")
+    model_config = body_example(agent="@ada")
 
     agent: Annotated[
         str | None, Field(description="The id of an agent, or its handle with the `@`. By default all.")
@@ -87,7 +87,7 @@ class StopAnswer(Given):
 class MemberAdd(Given):
     """A new member of a space."""
 
-    model_config = asked(entity="@ada", attention="mentions")
+    model_config = body_example(entity="@ada", attention="mentions")
 
     entity: Annotated[str, Field(description="An id or an `@handle`.")]
     attention: Annotated[Attention, Field(description="Which messages reach an agent's inbox.")] = "all"
@@ -97,7 +97,7 @@ class MemberAdd(Given):
 class MemberChange(Given):
     """Changes of a member. Fields that are not sent stay unchanged."""
 
-    model_config = asked(attention="none")
+    model_config = body_example(attention="none")
 
     attention: Attention | None = None
     role: MemberRole | None = None
@@ -106,7 +106,7 @@ class MemberChange(Given):
 class ReadMark(Given):
     """Your read position."""
 
-    model_config = asked(seq=7)
+    model_config = body_example(seq=7)
 
     seq: Annotated[int, Field(ge=0, le=2**62, description="The number of the last message that you have read.")]
 
@@ -114,12 +114,26 @@ class ReadMark(Given):
 class RetentionSet(Given):
     """How long to keep the messages of a space."""
 
-    model_config = asked(days=90, archive=False)
+    model_config = body_example(days=90, archive=False)
 
     days: Annotated[
         int | None, Field(ge=0, le=MOST_DAYS, description="0: for ever; null: the default of the organization.")
     ]
     archive: Annotated[bool, Field(description="Write them to a file on the server before they are removed.")] = False
+
+
+def _can_be_kept(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("JSON has no NaN and no Infinity") from error
+    if len(text) > METADATA_CHARACTERS:
+        raise ValueError(f"as JSON it may have {METADATA_CHARACTERS:,} characters, this has {len(text):,}")
+    return json.loads(storable(text))
+
+
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(_can_be_kept)]
+"""What can be kept with a message."""
 
 
 class PostMessage(BaseModel):
@@ -134,33 +148,18 @@ class PostMessage(BaseModel):
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
     reply_to: Annotated[str | None, Field(description="The id of a message in the same space.")] = None
     urgent: Annotated[bool, Field(description="Agents see it at their next step instead of after their cycle.")] = False
-    metadata: Annotated[dict[str, JsonValue] | None, Field(description="Stored with the message, unchanged.")] = None
+    metadata: Annotated[Metadata | None, Field(description="Stored with the message, unchanged.")] = None
     organization_id: NamedOrganization = None
     files: Annotated[
         list[str],
         Field(description="Ids of finished uploads (`POST /api/files`). With files, the text may be empty."),
     ] = []
 
-    @field_validator("metadata")
-    @classmethod
-    def _can_be_kept(cls, metadata: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        if metadata is None:
-            return None
-        try:
-            text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-        except ValueError as error:
-            raise ValueError("JSON has no NaN and no Infinity") from error
-        if len(text) > METADATA_CHARACTERS:
-            raise ValueError(f"as JSON it may have {METADATA_CHARACTERS:,} characters, this has {len(text):,}")
-        return json.loads(storable(text))
-
 
 class EditMessage(BaseModel):
     """The new text of a message."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"text": "Good morning, @ada. Did the *second* build pass?"}]}
-    )
+    model_config = body_example(text="Good morning, @ada. Did the *second* build pass?")
 
     text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
     ask_again: Annotated[

@@ -15,7 +15,7 @@ from denizen.reflection.configuration import Configuration
 from denizen.reflection.stance_store import PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
 from denizen.server.shapes.filling import filled
-from denizen.shapes.examples import asked
+from denizen.shapes.examples import body_example
 from denizen.shapes.stances import (
     PresetList,
     PresetOut,
@@ -56,7 +56,7 @@ def stance_out(stance: Stance) -> StanceOut:
 class SetStance(BaseModel):
     """Settings of one conversation that replace the agent's own. Fields that are not sent stay the agent's."""
 
-    model_config = asked(preset="concise", reflection={"profile": "basic"})
+    model_config = body_example(preset="concise", reflection={"profile": "basic"})
 
     preset: Annotated[str | None, Field(description="Always use this preset.", max_length=100)] = None
     mode: Annotated[str | None, Field(description="The mode that rules and defaults use.", max_length=100)] = None
@@ -68,7 +68,7 @@ class SetStance(BaseModel):
 class SetState(BaseModel):
     """A state of mind. Fields that are not sent stay unchanged."""
 
-    model_config = asked(mood="empathetic", user_skill="novice")
+    model_config = body_example(mood="empathetic", user_skill="novice")
 
     mood: Mood | None = None
     user_skill: Skill | None = None
@@ -106,7 +106,7 @@ def signal_out(signal: PastSignal) -> SignalOut:
 class TryMetaprompt(BaseModel):
     """A metaprompt to be asked now: by its id, or with a template of its own."""
 
-    model_config = asked(metaprompt="frustration_recovery")
+    model_config = body_example(metaprompt="frustration_recovery")
 
     metaprompt: Annotated[str | None, Field(max_length=100)] = None
     template: Annotated[str | None, Field(min_length=1, max_length=8_000)] = None
@@ -141,7 +141,7 @@ def _preset(presets: Presets, each: Preset) -> PresetOut:
 class TryProfile(BaseModel):
     """A message to try the rules with."""
 
-    model_config = asked(text="Tell me briefly.", mode="ada")
+    model_config = body_example(text="Tell me briefly.", mode="ada")
 
     text: Annotated[str, Field(max_length=100_000)]
     mode: Annotated[str, Field(max_length=100)] = ""
@@ -154,7 +154,7 @@ class TryProfile(BaseModel):
 class ChangePresets(BaseModel):
     """Presets for the organization."""
 
-    model_config = asked(
+    model_config = body_example(
         document={
             "routing": {"defaultPresetId": "short"},
             "presets": [{"id": "short", "addonPromptKeys": ["concise"]}],

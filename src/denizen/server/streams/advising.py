@@ -11,7 +11,7 @@ from denizen.ids import SpaceId
 from denizen.panel import rounds
 from denizen.panel.rounds import OVER, Reply, Round
 from denizen.server.shapes.panels import reply_out, round_out
-from denizen.server.streams.events import live_event, round_event, typed_event
+from denizen.server.streams.events import payload_event, round_event, typed_event
 from denizen.server.streams.panel import PanelLive
 from denizen.shapes.events import PanelChanged as PanelChangedEvent
 from denizen.shapes.events import PanelReply
@@ -69,7 +69,7 @@ class Advising:
         match frame:
             case PanelDelta():
                 piece = self._live.hear(frame)
-                return b"" if piece is None else live_event(piece)
+                return b"" if piece is None else payload_event(piece)
             case PanelChanged():
                 await self._read_in(frame.space, _nothing)
                 return typed_event(PanelChangedEvent(panel=frame.space))

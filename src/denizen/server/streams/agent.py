@@ -46,10 +46,10 @@ from denizen.models.prices import usage_of
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
-from denizen.server.live import Live, Payload
+from denizen.server.live import Live, LiveFrame
 from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import Say, may
-from denizen.server.streams.events import live_event, message_event, typed_event
+from denizen.server.streams.events import live_event, message_event, payload_event, typed_event
 from denizen.shapes.events import AgentStance, CycleEnded, CycleFailed, CycleOpened, CycleSkipped, Step, Tool
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
@@ -220,7 +220,7 @@ class AgentFeed:
             case MembershipChanged():
                 await self.look()
             case AgentBudget() | AgentAlert():
-                await self._say(live_event(frame.to_payload()))
+                await self._say(payload_event(frame.to_payload()))
             case StanceChanged():
                 stance = await self._runtime.db.read(_stance, self._reader, frame.space)
                 if stance is not None:
@@ -312,8 +312,8 @@ class AgentFeed:
         failed = CycleFailed(agent=self._agent_id, cycle=frame.cycle, undone=undone, error=why)
         await self._say(typed_event(failed))
 
-    async def _say_live(self, payloads: Iterable[Payload]) -> None:
-        await self._say_all([live_event(each) for each in payloads])
+    async def _say_live(self, frames: Iterable[LiveFrame]) -> None:
+        await self._say_all([live_event(each) for each in frames])
 
     async def _say_all(self, events: Sequence[bytes]) -> None:
         if events:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
-from denizen.server.live import Payload
+from denizen.bus.streams import TypingElsewhere as TypingFrame
+from denizen.server.live import LiveFrame, Payload, payload_of
 from denizen.server.shapes.calls import call_out
 from denizen.server.shapes.spaces import message_out
 from denizen.server.sse import event
@@ -26,10 +28,12 @@ from denizen.shapes.events import (
     Step,
     StreamReady,
     Tool,
+    TypingElsewhere,
 )
 from denizen.shapes.panels import RoundOut
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
+from denizen.storage.database import storable
 from denizen.tools.calls import Call
 
 
@@ -54,8 +58,14 @@ def call_event(call: Call) -> bytes:
     return event("call", call_out(call).model_dump_json())
 
 
-def live_event(payload: Payload) -> bytes:
-    """A frame under its type. Without an id: a reader cannot resume from it."""
+@lru_cache(maxsize=64)
+def live_event(frame: LiveFrame) -> bytes:
+    """A frame under its type. It is encoded once: many readers are sent it at the same moment."""
+    return payload_event(payload_of(frame))
+
+
+def payload_event(payload: Payload) -> bytes:
+    """A payload under its type. Without an id: a reader cannot resume from it."""
     return event(str(payload["type"]), json.dumps(payload, ensure_ascii=False))
 
 
@@ -66,7 +76,8 @@ def round_event(told: RoundOut) -> bytes:
     return event("panel.round", told.model_dump_json())
 
 
-_OfPlaces = Notice | StreamReady | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | SpaceStatuses | MetadataUpdate
+_OfSpaces = SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | SpaceStatuses | MetadataUpdate | TypingElsewhere
+_OfPlaces = Notice | StreamReady | _OfSpaces
 PanelEvent = PanelReply | PanelChanged
 Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | AgentStance | PanelEvent
 
@@ -80,3 +91,8 @@ def space_changed_event(space: Space, last_seq: int) -> bytes:
     """The space as it is now."""
     told = SpaceChanged(space=space.id, kind=space.kind, name=space.name, private=space.private, last_seq=last_seq)
     return typed_event(told)
+
+
+def typing_event(frame: TypingFrame) -> bytes:
+    """Somebody types elsewhere."""
+    return typed_event(TypingElsewhere(space=frame.space, name=storable(frame.name), account=storable(frame.account)))

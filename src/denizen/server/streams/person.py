@@ -20,6 +20,7 @@ from denizen.bus.streams import (
     SPACES,
     WANTED,
     CallChanged,
+    CycleChanged,
     MembershipChanged,
     MessageCreated,
     MessageDeleted,
@@ -34,6 +35,7 @@ from denizen.bus.streams import (
     StatusChanged,
     StreamFrame,
     StreamStarted,
+    TypingElsewhere,
     agent_topic,
     entity_topic,
     space_topic,
@@ -46,10 +48,10 @@ from denizen.ids import CallId, MessageId, SpaceId
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
-from denizen.server.live import Live, Payload
+from denizen.server.live import Live, LiveFrame
 from denizen.server.metadata import metadata_update
 from denizen.server.shapes.stances import stance_out
-from denizen.server.sse import Say, event, may, require_good
+from denizen.server.sse import ResumableEvent, Say, may, require_good
 from denizen.server.streams import cursor
 from denizen.server.streams.advising import Advising
 from denizen.server.streams.audience import SpaceReader
@@ -61,6 +63,7 @@ from denizen.server.streams.events import (
     live_event,
     message_json,
     typed_event,
+    typing_event,
 )
 from denizen.server.streams.space import PAGE
 from denizen.server.streams.statuses import StatusFeed
@@ -112,16 +115,25 @@ def _look_around(tx: Tx, reader: SpaceReader) -> _Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoded:
-    """A message, and its JSON: the same for all readers."""
+class _NewMessages:
+    """The messages of a space after some number: the same for all readers."""
 
-    message: Message
-    json: str
+    messages: list[Message]
+    events: dict[MessageId, ResumableEvent]
+    statuses: list[ShownStatus] | None
+    """What the space shows of its agents, if a person has said something: an agent that is busy elsewhere takes it up
+    later.
+    """
 
 
-def _new_messages(tx: Tx, space_id: SpaceId, after: int) -> list[_Encoded]:
+def _new_messages(tx: Tx, space_id: SpaceId, after: int) -> _NewMessages:
     found = posting.messages_after(tx, space_id, after, limit=PAGE)
-    return [_Encoded(each, message_json(each)) for each in found]
+    asked = any(each.author_kind == "human" for each in found)
+    return _NewMessages(
+        found,
+        {each.id: ResumableEvent("message", message_json(each)) for each in found},
+        space_statuses.in_space(tx, space_id) if asked else None,
+    )
 
 
 def _changed_message(tx: Tx, message_id: MessageId) -> bytes:
@@ -225,6 +237,8 @@ class PersonFeed:
         self._want(self._positions)
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
+        if isinstance(frame, CycleChanged) and not self._statuses.moved_by(frame):
+            return  # Most frames of an agent: only the stream of the agent tells of its cycles.
         space_id = self._by_topic.get(topic)
         if space_id is None and topic.startswith(SPACES):
             return  # Of a space that the person has left.
@@ -264,6 +278,10 @@ class PersonFeed:
                         space_id, ("metadata", repr(frame)), partial(_metadata_now, frame=frame)
                     )
                     await self._say(told)
+            case TypingElsewhere():
+                if space_id is not None:
+                    await self._read_shared(space_id, "access", _nothing)
+                    await self._say(typing_event(frame))
             case PersonNotice():
                 await self._say(typed_event(Notice(kind=frame.kind, text=frame.text)))
             case StanceChanged():
@@ -374,13 +392,11 @@ class PersonFeed:
 
     async def _catch_up(self, space_id: SpaceId, found: Sequence[Call] = ()) -> None:
         """Sends the missing messages of this space, and these calls, each after its message."""
-        asked = False
+        statuses: Sequence[ShownStatus] | None = None
         while True:
             after = self._positions[space_id]
-            new = partial(_new_messages, space_id=space_id, after=after)
-            encoded = await self._read_shared(space_id, after, new)
-            json_of = {each.message.id: each.json for each in encoded}
-            messages = [each.message for each in encoded]
+            new = await self._read_shared(space_id, after, partial(_new_messages, space_id=space_id, after=after))
+            messages, statuses = new.messages, new.statuses if new.statuses is not None else statuses
             if messages:
                 self._calls[space_id].message_told()
             is_last = len(messages) < PAGE
@@ -390,20 +406,18 @@ class PersonFeed:
                 if isinstance(each, Call):
                     told.append(call_event(each))
                     continue
-                asked = asked or each.author_kind == "human"
                 self._live.said(each.id)
                 self._positions[space_id] = each.seq
                 if each.author_id == self._reader.entity_id:
                     # An author has read up to their own message: the message says that, too.
                     self._read[space_id] = each.seq
-                told.append(event("message", json_of[each.id], self._cursor))
+                told.append(new.events[each.id].with_id(self._cursor))
             if told:
                 await self._say(b"".join(told))
             if is_last:
                 break
-        if asked:
-            # An agent that is busy elsewhere takes this up later.
-            await self._say_statuses(space_id)
+        if statuses is not None and (news := self._statuses.news(space_id, statuses)):
+            await self._say(news)
 
     async def _say_space(self, space_id: SpaceId) -> None:
         """Sends the space as it is now; its agents may have changed as well."""
@@ -435,10 +449,9 @@ class PersonFeed:
         if told is not None:
             await self._say(typed_event(told))
 
-    async def _say_live(self, payloads: Iterable[Payload]) -> None:
-        told = b"".join(live_event(each) for each in payloads)
-        if told:
-            await self._say(told)
+    async def _say_live(self, frames: Iterable[LiveFrame]) -> None:
+        for each in frames:
+            await self._say(live_event(each))
 
     def _want(self, where: Iterable[SpaceId]) -> None:
         self._runtime.bus.publish(WANTED, wanted_payload(where))

@@ -27,6 +27,7 @@ from denizen.bus.streams import (
     StatusChanged,
     StreamFrame,
     StreamStarted,
+    TypingElsewhere,
     agent_topic,
     space_topic,
     wanted_payload,
@@ -34,7 +35,7 @@ from denizen.bus.streams import (
 from denizen.errors import NotFound
 from denizen.ids import CallId, MessageId, SpaceId
 from denizen.server.context import Context
-from denizen.server.live import Live, Payload
+from denizen.server.live import Live, LiveFrame
 from denizen.server.metadata import metadata_update
 from denizen.server.sse import Say
 from denizen.server.streams.advising import Advising
@@ -46,6 +47,7 @@ from denizen.server.streams.events import (
     message_event,
     space_changed_event,
     typed_event,
+    typing_event,
 )
 from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
@@ -193,6 +195,8 @@ class SpaceFeed:
             case MetadataUpdated():
                 if frame.space == self._space_id:
                     await self._say(await self._read(_metadata_now, frame))
+            case TypingElsewhere():
+                await self._say(typing_event(frame))
             case StreamStarted():
                 # A person who left the space since the last message must not see the next one as it is written.
                 await self._say_new()
@@ -249,7 +253,6 @@ class SpaceFeed:
         if call is not None and call.space_id == self._space_id and self._calls.new([call]):
             await self._say(call_event(call))
 
-    async def _say_live(self, payloads: Iterable[Payload]) -> None:
-        told = b"".join(live_event(each) for each in payloads)
-        if told:
-            await self._say(told)
+    async def _say_live(self, frames: Iterable[LiveFrame]) -> None:
+        for each in frames:
+            await self._say(live_event(each))

@@ -33,11 +33,14 @@ class ToldCalls:
 
     def message_told(self) -> None:
         """Drops the calls that were settled before a message that the reader has."""
-        self._states = dict.fromkeys(self.waiting, "waiting")
+        if self._states:
+            self._states = dict.fromkeys(self.waiting, "waiting")
 
 
-def in_order(messages: Sequence[Message], found: Iterable[Call]) -> list[Message | Call]:
+def in_order(messages: Sequence[Message], found: Sequence[Call]) -> Sequence[Message | Call]:
     """Puts each call after the message that it follows."""
+    if not found:
+        return messages
     both: list[Message | Call] = [*messages, *found]
     return sorted(both, key=lambda each: each.seq if isinstance(each, Message) else each.after_seq)
 

@@ -1,0 +1,1 @@
+"""The Discord bridge: a bot, over the gateway and the REST API."""

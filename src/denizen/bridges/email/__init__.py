@@ -1,0 +1,1 @@
+"""Email: a mailbox, read with IMAP; answers are sent with SMTP."""

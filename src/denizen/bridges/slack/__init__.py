@@ -1,0 +1,1 @@
+"""The Slack bridge: an app in socket mode, over the Web API."""
