@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 from asyncio.subprocess import PIPE
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from denizen import Runtime
 from denizen.storage import copying
-from denizen.storage.heads import SLOTS, Head, HeadsFile, heads_path, missing_path, read_heads
+from denizen.storage.heads import SLOTS, Head, HeadsFile, find_missing, heads_path, missing_path, read_heads
 
 ROOT = Path(__file__).parents[2]
 LIFE = """
@@ -81,6 +82,26 @@ async def test_a_write_ahead_log_that_was_deleted_is_noticed(database: Path) -> 
     assert await _missing(database) == found
     missing_path(database).unlink()
     assert await _missing(database) is None
+
+
+async def test_all_that_open_it_at_once_are_told(database: Path) -> None:
+    """As the checks of `denizen doctor` do, or two commands that a person starts together."""
+    await _live_until_killed(database)
+    _wal(database).unlink()
+    heads, openers = heads_path(database).read_bytes(), 8
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(openers) as threads:
+            for _ in range(20):
+                heads_path(database).write_bytes(heads)
+                missing_path(database).unlink(missing_ok=True)
+                told = list(threads.map(find_missing, [database] * openers))
+                assert len(set(told)) == 1
+                assert "is older than it was" in (told[0] or "")
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(path.name for path in database.parent.iterdir() if "-missing" in path.name) == ["denizen.db-missing"]
 
 
 async def test_a_write_ahead_log_that_was_cut_off_is_noticed(database: Path) -> None:

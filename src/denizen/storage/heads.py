@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -126,12 +127,24 @@ def find_missing(database: Path) -> str | None:
     said = _sentence(database, heads) if heads else None
     try:
         if said is not None:
-            missing_path(database).touch(mode=0o600)
-            missing_path(database).write_text(f"{said}\n")
+            _write_whole(missing_path(database), f"{said}\n")
             heads_path(database).unlink(missing_ok=True)
+            return said
         return missing_path(database).read_text().strip() or None
     except OSError:
         return said
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Writes the file beside it and moves it there: who opens the database at the same time never reads half of it."""
+    file, beside = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(file, "w") as writing:
+            writing.write(text)
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
 
 
 def forget_heads(database: Path) -> None:
