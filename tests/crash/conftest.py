@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,10 +34,14 @@ def once(run_folder: Path) -> Once:
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def founded(request: pytest.FixtureRequest, run_folder: Path, once: Once, worker_id: str) -> Iterator[Founded]:
     """A town, once on SQLite and once on PostgreSQL. It is only copied, so all workers of the run share it."""
-    folder = run_folder / f"town-{request.param}"
-    server_url, url = None, f"sqlite:///{folder / 'denizen.db'}"
+    name, server_url = request.param, None
     if request.param == "postgresql":
         server_url = str(request.getfixturevalue("_postgres_of_the_run"))
+        # A worker that comes when all others have left starts a server of its own, where no town was founded.
+        name = f"{name}-{hashlib.md5(server_url.encode(), usedforsecurity=False).hexdigest()}"
+    folder = run_folder / f"town-{name}"
+    url = f"sqlite:///{folder / 'denizen.db'}"
+    if server_url is not None:
         url = server_url.replace("/postgres?", "/founded_town?")
 
     def found() -> int:
@@ -48,7 +53,7 @@ def founded(request: pytest.FixtureRequest, run_folder: Path, once: Once, worker
         assert town.live() == 0
         return town.began
 
-    town = Town(url, folder, once(f"founded-{request.param}", found))
+    town = Town(url, folder, once(f"founded-{name}", found))
     if server_url is None:
         yield Founded(town, None)
         return

@@ -301,8 +301,8 @@ class Script:
 
     def _answers(self, cycle: _Cycle, tasks: list[_Task]) -> list[Piece]:
         pieces: list[Piece] = []
-        # What comes afterwards may come from no space.
-        afterwards = any(task.kind in AFTERWARDS.values() for task in tasks)
+        # What comes afterwards may come from no space; so does an answer to a question that was asked in several.
+        afterwards = any(task.kind in (*AFTERWARDS.values(), "confirmed") for task in tasks)
         several = afterwards or len(set(_SPACE.findall(cycle.inbox))) > 1
         for task in tasks:
             if several:
