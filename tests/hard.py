@@ -1,7 +1,8 @@
 """The tests under conditions that other machines have: `make test-hard`, or `python -m tests.hard --help`.
 
 Each condition runs the tests once, or a selection of them, and prints one line: what came of it and how long it took.
-A condition that this machine cannot give is skipped, and the line says why. The exit status is 1 if a run failed.
+Conditions joined by a plus sign hold in the same run: `load+background`. A condition that this machine cannot give is
+skipped, and the line says why. The exit status is 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -56,6 +59,24 @@ class Run:
     user: str | None = None
     background: bool = False
     load: int = 0
+
+    def together(self, other: Run) -> Run:
+        """A run in which the conditions of both hold. It runs all tests if one of them does."""
+        own_pythons = {each.python for each in (self, other)} - {Path(sys.executable)}
+        if len(own_pythons) > 1:
+            raise Impossible(f"{self.title} and {other.title} each need a Python of their own")
+        return Run(
+            title=f"{self.title} + {other.title}",
+            environ=self.environ | other.environ,
+            only=(*self.only, *(each for each in other.only if each not in self.only))
+            if self.only and other.only
+            else (),
+            python=own_pythons.pop() if own_pythons else self.python,
+            folder=self.folder if self.user is not None else other.folder,
+            user=self.user or other.user,
+            background=self.background or other.background,
+            load=max(self.load, other.load),
+        )
 
 
 class Impossible(Exception):
@@ -222,6 +243,12 @@ CONDITIONS: Final[dict[str, Condition]] = {
 }
 
 
+def runs_of(names: str, options: Options, stack: ExitStack) -> Iterator[Run]:
+    """The runs of a condition, or of several that are joined by plus signs."""
+    for runs in product(*(list(CONDITIONS[name](options, stack)) for name in names.split("+"))):
+        yield reduce(Run.together, runs)
+
+
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
     """Inside, so many processes do nothing as fast as they can."""
@@ -305,12 +332,12 @@ def main() -> int:
         description=f"Run the tests under conditions that other machines have.\n\n{told}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("conditions", nargs="*", metavar="condition", help="which of them (default: all)")
+    parser.add_argument("conditions", nargs="*", metavar="condition", help="which of them (default: each)")
     parser.add_argument("--only", action="append", default=[], metavar="PATH", help="run these tests only")
     parser.add_argument("--workers", type=int, default=3, help="how many tests run at a time (default: 3)")
     parser.add_argument("--load", type=int, default=8, help="how many busy processes make the load (default: 8)")
     given = parser.parse_args()
-    if unknown := [each for each in given.conditions if each not in CONDITIONS]:
+    if unknown := [name for each in given.conditions for name in each.split("+") if name not in CONDITIONS]:
         parser.error(f"there is no condition {unknown[0]}: choose from {', '.join(CONDITIONS)}")
     only = tuple(path for each in given.only for path in each.split())
     options = Options(only, given.workers, given.load, Path(tempfile.mkdtemp(prefix="denizen-hard-output-")))
@@ -318,7 +345,7 @@ def main() -> int:
     for name in given.conditions or CONDITIONS:
         with ExitStack() as stack:
             try:
-                for run in CONDITIONS[name](options, stack):
+                for run in runs_of(name, options, stack):
                     passed = carry_out(run, options) and passed
             except Impossible as reason:
                 print(f"{name}: skipped, because {reason}", flush=True)
