@@ -215,7 +215,8 @@ def python(_: Options, stack: ExitStack) -> Iterator[Run]:
     named = [each for each in os.environ.get("PYTHONS", "").split(os.pathsep) if each]
     on_path = [found for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}"))]
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    found = {version: each for each in (*on_path, *named) if (version := _version(each)) != here}
+    # A name on the path may start nothing: pyenv has one for each version that is not chosen.
+    found = {version: each for each in (*on_path, *named) if (version := _version(each)) not in ("", here)}
     if not found:
         raise Impossible(f"there is no other Python than {here}: install one, or name some with $PYTHONS")
     for version, each in found.items():
