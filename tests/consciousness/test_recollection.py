@@ -15,7 +15,7 @@ from denizen.agents.registry import Agent
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.recall.searching import EVERYTHING, Ranking
-from denizen.consciousness.recollection import COVERED, COVERED_OF_THEM, NEAR, is_relevant
+from denizen.consciousness.recollection import COVERED, COVERED_OF_THEM, NEAR, glance, is_relevant
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
 from denizen.cycles.opening import OpenedCycle, Waking, open_cycle
@@ -215,6 +215,7 @@ async def test_while_the_window_holds_the_whole_life_nothing_is_looked_for(world
     kitchen = await world.space("Kitchen", noor, ada)
     await world.say(noor, PAST[0], kitchen)
     await world.run()
+    assert await world.denizen.db.read(glance, ada.id, ()) is None
     assert await comes_to_mind(world, ada, noor, kitchen, "Where did I put my violin?") == ""
 
 

@@ -84,10 +84,11 @@ def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[WrittenCal
     if not text or len(text) > MOST_CHARACTERS:
         return []
     found = _read(text.strip().removeprefix(_LLAMA).strip(), offered)
-    if found and len(found) > 1:
-        # Beside other calls it means that there is nothing more to do.
-        found = [each for each in found if each.name != SKIP] or found[:1]
-    return found if found and len(found) <= MOST_CALLS and all(each.name in offered for each in found) else []
+    if not found:
+        return []
+    # Beside other calls skip means that there is nothing more to do.
+    calls = [each for each in found if each.name != SKIP] or found[:1]
+    return calls if len(calls) <= MOST_CALLS and all(each.name in offered for each in calls) else []
 
 
 def _read(text: str, offered: Mapping[str, Sequence[str]]) -> list[WrittenCall] | None:

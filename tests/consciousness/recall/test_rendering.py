@@ -74,6 +74,11 @@ def test_spaces_and_days_have_headers() -> None:
     ]
 
 
+def test_notes_are_told_apart_from_what_happened_on_a_day() -> None:
+    shown = [passage(1, "Noor likes tea.", kind="note", space=""), passage(2, "Hello.")]
+    assert render(shown).split("\n\n")[0].split("\n")[0] == "[Your notes | cycle 1]"
+
+
 def test_times_are_those_of_the_zone() -> None:
     assert render([passage(1)], zone="Asia/Tokyo").split("\n")[1] == '18:00 Noor: "Hello."'
 
