@@ -463,6 +463,39 @@ async def test_a_background_tool_is_never_waited_for(world: World):
     assert await world.transcript(hall) == ["Noor: Build", "Ada: Building.", "Ada: It is built."]
 
 
+async def test_a_reply_is_no_answer_to_a_tool_that_runs_on_in_the_background(world: World):
+    """A person who replies to what the agent said meanwhile talks to the agent; the tool gives its own result."""
+    released = asyncio.Event()
+
+    @tool(background=True, visible=True)
+    async def build() -> str:
+        """Build it."""
+        await released.wait()
+        return "Built."
+
+    turns = [[call("build"), reply("Building.")], "Waiting.", reply("Soon."), "Told Noor.", reply("Now."), "Told Noor."]
+    ada = await world.agent("Ada", *turns, tools=[build])
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living(), cycles_ending(world, ada) as ended:
+        await world.say(noor, "Build", hall)
+        await ended()
+        [running] = await world.denizen.calls.list(hall)
+        *_, building = await world.denizen.spaces.messages(hall)
+        await world.say(noor, "When?", hall, reply_to=building.id)
+        await ended()
+        assert [each.state for each in await world.denizen.calls.list(hall)] == [running.state] == ["waiting"]
+        released.set()
+        await ended()
+    assert await world.transcript(hall) == [
+        "Noor: Build",
+        "Ada: Building.",
+        "Noor: When?",
+        "Ada: Soon.",
+        "Ada: Now.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("on_crash", "told", "runs"),
     [("report", "Whether it did its work is unknown", 1), ("retry", "Built.", 2)],
