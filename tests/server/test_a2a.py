@@ -5,8 +5,9 @@ The library of the protocol's authors is the client and the server in `tests/cli
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,67 @@ async def test_an_agent_of_an_older_protocol_is_refused_with_a_sentence() -> Non
         tool = a2a_tool(ask_bo(address), secret=lambda _: None, outbound=outbound, clock=SystemClock())
         with pytest.raises(ToolFailed, match=r"no JSON-RPC of A2A 1\.0"):
             await tool.call({"text": "Hi"}, OCCASION)
+
+
+async def test_a_task_is_followed_while_its_server_is_away_for_a_while() -> None:
+    """The agent elsewhere has the task: that its server is busy, or breaks the connection, ends nothing."""
+    looks = iter(["busy", "broken", "TASK_STATE_COMPLETED"])
+    async with a_server_that_answers(looks) as address, Outbound() as outbound:
+        tool = a2a_tool(ask_bo(address), secret=lambda _: None, outbound=outbound, clock=Hurried())
+        assert await tool.call({"text": "Ship it."}, OCCASION) == "Shipped.\n\n[context_id c, task_id t]"
+    assert list(looks) == []
+
+
+async def test_a_failure_says_whether_the_agent_elsewhere_has_the_task() -> None:
+    async def asked(address: str) -> str:
+        tool = a2a_tool(ask_bo(address), secret=lambda _: None, outbound=outbound, clock=SystemClock())
+        with pytest.raises(ToolFailed) as failed:
+            await tool.call({"text": "Ship it."}, OCCASION)
+        return str(failed.value)
+
+    async with Outbound() as outbound:
+        async with a_server_that_answers(iter(()), given="broken") as address:
+            assert "Whether it has the task is unknown." in await asked(address)
+        assert "could not be reached" in (told := await asked(address))
+        assert told.endswith("The task was not given.")
+        async with a_server_that_answers(iter(()), card="broken") as address:
+            assert (await asked(address)).endswith("The task was not given.")
+
+
+class Hurried(SystemClock):
+    """Nothing waits."""
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        return event.is_set()
+
+
+@asynccontextmanager
+async def a_server_that_answers(looks: Iterator[str], *, card: str = "", given: str = "") -> AsyncGenerator[str]:
+    """An agent whose task is worked on until `looks` says otherwise; `broken` ends the connection without an answer."""
+    app = web.Application()
+
+    def answered(asked: web.Request, how: str, what: dict[str, Any]) -> web.Response:
+        if how == "broken":
+            assert asked.transport is not None
+            asked.transport.abort()
+        return web.json_response(what, status=503 if how == "busy" else 200)
+
+    async def describe(asked: web.Request) -> web.Response:
+        address = f"http://127.0.0.1:{asked.url.port}/rpc"
+        return answered(asked, card, {"supportedInterfaces": [{"url": address, **JSON_RPC}]})
+
+    async def rpc_of(asked: web.Request) -> web.Response:
+        task: dict[str, Any] = {"id": "t", "contextId": "c", "artifacts": [{"parts": [{"text": "Shipped."}]}]}
+        if (await asked.json())["method"] == "SendMessage":
+            task["status"] = {"state": "TASK_STATE_WORKING"}
+            return answered(asked, given, {"jsonrpc": "2.0", "id": "1", "result": {"task": task}})
+        task["status"] = {"state": (how := next(looks))}
+        return answered(asked, how, {"jsonrpc": "2.0", "id": "1", "result": task})
+
+    app.router.add_get(CARD, describe)
+    app.router.add_post("/rpc", rpc_of)
+    async with test_utils.TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"
 
 
 JSON_RPC = {"protocolBinding": "JSONRPC", "protocolVersion": "1.0"}

@@ -31,6 +31,8 @@ LONGEST: Final = 1_000_000
 _ASK_AGAIN_SECONDS: Final = (1.0, 2.0, 5.0, 10.0)
 """How long to wait before the task is looked at again, after the first look, the second and so on."""
 _UNFINISHED: Final = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING")
+_UNAVAILABLE: Final = (429, 502, 503, 504)
+"""Statuses of a server that is busy or starts again: what it was asked may be asked once more."""
 _KEYS: Final = UUID("0b1c7e52-1f6d-4c0b-9a53-1f0a7d2f4e88")
 """Under which calls become the ids of messages."""
 _PARAMETERS: Final[dict[str, Any]] = {
@@ -74,6 +76,10 @@ def a2a_tool(settings: A2aTool, *, secret: Secret, outbound: Outbound, clock: Cl
     )
 
 
+class _Unavailable(ToolFailed):
+    """The server elsewhere does not answer for a while."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Remote:
     """An agent elsewhere."""
@@ -92,7 +98,7 @@ class _Remote:
             **({"contextId": arguments["context_id"]} if arguments.get("context_id") else {}),
             **({"taskId": arguments["task_id"]} if arguments.get("task_id") else {}),
         }
-        where = _interface(self._read(await self._fetch("GET", _card_url(self.settings.url))), self.settings)
+        where = _interface(self._read(await self._card()), self.settings)
         found = await self._call(where, "SendMessage", {"message": message})
         if isinstance(found.get("message"), dict):
             return _texts([found["message"]])
@@ -101,8 +107,21 @@ class _Remote:
             seconds = _ASK_AGAIN_SECONDS[min(looks, len(_ASK_AGAIN_SECONDS) - 1)]
             await self.clock.wait(asyncio.Event(), seconds)
             looks += 1
-            task = await self._call(where, "GetTask", {"id": task.get("id")})
+            task = await self._look_again(where, task)
         return result_of(self.settings.name, task)
+
+    async def _card(self) -> bytes:
+        try:
+            return await self._fetch("GET", _card_url(self.settings.url))
+        except httpx2.HTTPError as error:
+            raise ToolFailed(_not_given(self.settings, error)) from error
+
+    async def _look_again(self, where: str, task: dict[str, Any]) -> dict[str, Any]:
+        """The task as it is now. While its server cannot be reached, as it was: the agent has it all the same."""
+        try:
+            return await self._call(where, "GetTask", {"id": task.get("id")})
+        except (httpx2.HTTPError, _Unavailable):
+            return task
 
     async def _call(self, where: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         body = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
@@ -121,7 +140,8 @@ class _Remote:
                     raise ToolFailed(f"The answer of {answer.url.host} is longer than {LONGEST:,} bytes.")
             if not answer.is_success:
                 said = bytes(read).decode(errors="replace")[:2_000]
-                raise ToolFailed(f"{answer.url.host} answered with the status {answer.status_code}: {said}")
+                failed = _Unavailable if answer.status_code in _UNAVAILABLE else ToolFailed
+                raise failed(f"{answer.url.host} answered with the status {answer.status_code}: {said}")
             return bytes(read)
 
     def _read(self, body: bytes) -> Any:
@@ -203,7 +223,12 @@ def _list(found: Any) -> list[Any]:
 
 
 def _trouble(settings: A2aTool, error: httpx2.HTTPError) -> str:
-    host = destination(settings.url)[0]
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
-        return f"{host} could not be reached: {masked(str(error)) or 'no connection'}. The task was not given."
+        return _not_given(settings, error)
+    host = destination(settings.url)[0]
     return f"The connection to {host} broke before it had answered. Whether it has the task is unknown."
+
+
+def _not_given(settings: A2aTool, error: httpx2.HTTPError) -> str:
+    host = destination(settings.url)[0]
+    return f"{host} could not be reached: {masked(str(error)) or 'no connection'}. The task was not given."
