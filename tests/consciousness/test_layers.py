@@ -119,6 +119,11 @@ def test_the_day_is_that_of_the_agents_own_zone():
     assert "(2026-01-06, " in line(cycle(1, at=MONDAY + 16 * 3600 * SECOND), "Europe/Berlin", 400)
 
 
+def test_a_cycle_in_many_spaces_names_two_of_them():
+    spaces = {"s1": "Kitchen", "s2": "Hall", "s3": "Garden"}
+    assert '(2026-01-05, "Kitchen", "Hall", Noor)' in line(cycle(1, places=spaces), "UTC", 400)
+
+
 def test_a_cycle_among_many_people_names_some_of_them():
     people = {str(number): f"Guest {number}" for number in range(9)}
     assert '"Kitchen", Guest 0, Guest 1, 7 more)' in line(cycle(1, people=people), "UTC", 400)

@@ -20,6 +20,7 @@ from denizen.panel.context import (
     PersonMessage,
     Turn,
     Words,
+    capped,
     context,
     digest,
     omissions,
@@ -141,6 +142,11 @@ def test_what_the_others_said_is_capped_one_by_one() -> None:
     lines = shown("buber", [asked(1, "One", godin="g" * 500, pema="short")], asked(2, "Two"), cap=100)
     assert lines[-2].text.count("g") == 99
     assert lines[-2].text.endswith("…\n\nPema Chödrön: short]")
+
+
+@pytest.mark.parametrize(("text", "shown"), [("four", "four"), ("fives", "fiv…"), ("to be", "to…"), ("", "")])
+def test_a_text_of_just_the_length_is_not_capped(text: str, shown: str) -> None:
+    assert capped(text, 4) == shown
 
 
 def test_the_last_turn_of_the_others_can_be_hidden() -> None:

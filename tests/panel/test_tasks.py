@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import InvalidInput, ModelRejected
 from denizen.panel import assertions, suggesting, voting
@@ -126,6 +128,21 @@ def test_positions_that_say_the_same_are_one_camp(one: str, other: str) -> None:
 def test_positions_that_contradict_each_other_are_two_camps(one: str, other: str) -> None:
     votes = {"a": {"position": one, "confidence": 0.5}, "b": {"position": other, "confidence": 0.5}}
     assert len(tally(votes).camps) == 2
+
+
+@pytest.mark.parametrize("tool", [assertions.tool(), voting.tool()], ids=lambda tool: tool.name)
+def test_what_a_model_reports_has_no_fields_of_its_own_making(tool: ToolDefinition) -> None:
+    """Providers that keep a model to the schema refuse one that allows other fields anywhere."""
+
+    def objects(schema: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(schema, dict):
+            yield from [schema] if schema.get("type") == "object" else []
+            for each in schema.values():
+                yield from objects(each)
+
+    found = list(objects(tool.parameters_json_schema))
+    assert found
+    assert [each.get("additionalProperties") for each in found] == [False] * len(found)
 
 
 def test_verdicts_stand_beside_what_was_expected() -> None:

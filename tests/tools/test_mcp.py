@@ -189,20 +189,28 @@ async def test_a_program_gets_its_own_environment_and_no_other(
     assert await use(ask, name="KEY") == "•••"
     with pytest.raises(ToolFailed, match="no paper for •••"):
         await use(tools["fail"], text="no paper for very-secret")
-    assert await logged(tools["complain"], "no ink for very-secret") == "no ink for •••"
+    assert (await logged(tools["complain"], "no ink for very-secret"))["text"] == "no ink for •••"
 
 
-async def logged(complain: OutsideTool, text: str) -> str:
+async def test_what_a_program_logs_does_not_name_the_agent_that_was_the_first_to_use_it(
+    connections: McpConnections, tmp_path: Path
+):
+    with structlog.contextvars.bound_contextvars(agent="ada"):
+        tools = await offered(connections, program(tmp_path))
+    assert "agent" not in await logged(tools["complain"], "no ink")
+
+
+async def logged(complain: OutsideTool, text: str) -> dict[str, Any]:
     """What our log says when the program writes this to its standard error."""
-    written: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    written: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     def hear(_: object, __: str, event: Any) -> Any:
         if event["event"] == "mcp server wrote" and "ink" in event["text"]:
-            written.set_result(event["text"])
+            written.set_result(dict(event))
         raise structlog.DropEvent
 
     old = structlog.get_config()["processors"]
-    structlog.configure(processors=[hear])
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, hear])
     try:
         await use(complain, text=text)
         return await written
