@@ -217,6 +217,13 @@ def test_of_very_many_people_the_rare_ones_are_counted_together():
     assert " and many more." in text
 
 
+def test_a_group_names_six_of_its_tools_and_says_that_there_were_more():
+    lived = [cycle(number, effects={f"tool_{number}": 1}) for number in range(1, 9)]
+    text = render([(Segment(1, 1, 8), merge([digest(each, "UTC") for each in lived]))], [], _shape(420), "UTC")
+    done = text.split("Done: ")[1].split(". ")[0]
+    assert done == "tool_8, tool_7, tool_6, tool_5, tool_4, tool_3 and 2 more"
+
+
 def test_a_digest_is_stored_and_found_as_it_was():
     lived = [cycle(number, f'Said "{number}"\u2028…', effects={"x": number}) for number in range(1, 11)]
     whole = merge([digest(each, "UTC") for each in lived])

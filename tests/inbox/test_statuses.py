@@ -133,6 +133,18 @@ async def test_what_an_agent_says_ends_its_status_there(world: World) -> None:
     assert await shown(world, two) == []
 
 
+async def test_words_of_an_agent_end_its_own_status_and_no_other(world: World) -> None:
+    noor, bo, _ = await noor_and_bo(world)
+    cy = await world.agent("Cy")
+    hall = await world.space("Hall", noor, bo, cy)
+    await world.denizen.db.write(statuses.show, bo.id, hall.id, "failing")
+    await world.say(bo, "Here.", hall)
+    assert await shown(world, hall) == []
+    await world.denizen.db.write(statuses.show, cy.id, hall.id, "failing")
+    await world.say(bo, "Still here.", hall)
+    assert [each.agent_id for each in await world.denizen.db.read(statuses.of_space, hall.id)] == [cy.id]
+
+
 async def test_a_status_for_a_deleted_message_moves_to_the_one_before_it(small_world: World) -> None:
     """That of this agent only; without another message that waits it is cleared."""
     noor, bo, cy = await small_world.person("Noor"), await small_world.agent("Bo"), await small_world.agent("Cy")

@@ -8,7 +8,7 @@ from typing import Any
 from denizen.clock import SECOND
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import hygiene
-from denizen.memory.items import MemoryItem
+from denizen.memory.items import MEMORY, MemoryItem
 
 DAY = 86_400 * SECOND
 NOW = 100 * DAY
@@ -25,6 +25,12 @@ def memory(number: int, text: str, **more: Any) -> MemoryItem:
 def problems(*memories: MemoryItem) -> list[tuple[str, tuple[str, ...]]]:
     report = hygiene.examine(memories, NOW)
     return [(each.problem, tuple(one.id for one in each.memories)) for each in report.findings]
+
+
+def test_a_memory_comes_from_outside_if_its_text_does_or_our_database_does_not_hold_it() -> None:
+    assert memory(1, "Noor plays the violin.").source is None
+    assert memory(1, "Noor plays the violin.", outside=True).source == MEMORY
+    assert memory(0, "Noor plays the violin.").source == MEMORY
 
 
 def test_the_same_words_in_another_order_are_a_duplicate() -> None:

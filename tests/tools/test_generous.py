@@ -12,7 +12,8 @@ from pydantic_ai.tools import ToolDefinition
 from denizen import call, forever, reply, tool
 from denizen.errors import InvalidInput
 from denizen.tools import argument_parsing
-from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.prebuilt import PREBUILT, read_entry_tool, small_tools
+from denizen.tools.recalling import recall_tool
 from denizen.tools.schemas import checker
 from denizen.tools.tool import AskTool
 from tests.world import World, as_text
@@ -74,6 +75,21 @@ def test_a_tool_that_takes_anything_is_given_everything():
 def test_arguments_that_the_small_profile_does_not_mention_are_taken_all_the_same():
     own = next(each for each in PREBUILT if each.name == "read_messages")
     assert argument_parsing.check(own, {"limit": "5"}).limit == 5
+
+
+async def test_a_small_model_is_told_of_the_arguments_that_it_needs(world: World):
+    db = world.denizen.db
+    shown = {
+        each.name: sorted(each.definition.parameters_json_schema["properties"])
+        for each in small_tools(read_entry_tool(db), recall_tool(db, None))
+    }
+    assert shown == {
+        "send_message": ["text"],
+        "read_entry": ["entry", "offset"],
+        "recall": ["query"],
+        "set_timer": ["after", "reason"],
+        "skip": [],
+    }
 
 
 async def talk(world: World, model: Any, **options: Any) -> tuple[Any, list[str], list[str]]:
