@@ -24,7 +24,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "addresses": ("bridges",),
     "agents": (
         "agents", "plans", "stances", "memory", "calls", "triggers", "webhooks", "definitions", "portability", "minds",
-        "streams",
+        "streams", "spaces",
     ),
     "apply": ("definitions",),
     "audit": ("audit",),

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from denizen.access import roles
-from denizen.agents import fitness, managing, private_spaces, registry
+from denizen.agents import fitness, managing, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
@@ -24,8 +24,6 @@ from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import shown as shown_space
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.agents import (
     CreateAgent,
     EditAgent,
@@ -36,7 +34,6 @@ from denizen.server.shapes.agents import (
     listed_agent_out,
 )
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentPage, ToolList, ToolOut
-from denizen.shapes.spaces import SpaceOut
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -129,7 +126,7 @@ async def get_agent(request: Request, caller: Person, agent_id: str) -> AgentDet
 
 
 def _one(tx: Tx, agent_id: str, caller: Caller) -> AgentDetail:
-    return _detail(tx, find_agent(tx, agent_id, caller), caller)
+    return _detail(tx, managing.find(tx, caller.requester, agent_id), caller)
 
 
 def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
@@ -138,19 +135,6 @@ def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
     unable = fitness.unable(tx, agent.id)
     status = registry.status(tx, agent.id)
     return agent_detail_out(agent, status, lived, resting, with_definition=is_admin, unable=unable)
-
-
-@router.put("/api/agents/{agent_id}/space", summary="Get or create your private space with an agent")
-async def private_space(request: Request, caller: Person, agent_id: str) -> SpaceOut:
-    """Creates the space if it does not exist yet. `POST /api/chat` uses it if no space is given. Repeating the
-    request changes nothing.
-    """
-    return await context_of(request).runtime.db.write(_private_space, agent_id, caller)
-
-
-def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
-    space = private_spaces.open_private_space(tx, caller.requester, agent_id)
-    return shown_space(tx, space.id, caller.entity.id)
 
 
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")
@@ -165,7 +149,7 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     name, change = changes.name, partial(revised, changes=changes.fields)
     tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
     try:
-        before = (await runtime.db.read(find_agent, agent_id, caller)).definition
+        before = (await runtime.db.read(managing.find, caller.requester, agent_id)).definition
         await runtime.agents.check_prices(caller.entity.organization_id, change(before), before=before)
         return await runtime.db.write(_edit, runtime.definition_policy, agent_id, caller, change, name, tools)
     except ValidationError as error:
@@ -242,7 +226,7 @@ async def fork_agent(
     owners can fork an agent with parts that only owners can define.
     """
     runtime = context_of(request).runtime
-    original = (await runtime.db.read(find_agent, agent_id, caller, also_dead=True)).id
+    original = (await runtime.db.read(managing.find, caller.requester, agent_id, also_dead=True)).id
     made = await _once(
         lambda: runtime.db.write(
             managing.fork,

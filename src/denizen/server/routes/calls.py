@@ -7,14 +7,13 @@ from typing import Annotated, Final
 from fastapi import Query, Request
 from pydantic import JsonValue
 
+from denizen.access.requesters import Requester, find_space
+from denizen.agents import managing
 from denizen.errors import NotFound
-from denizen.ids import EntityId
 from denizen.server.auth import Authenticated, Person
 from denizen.server.bodies import parse_json
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.calls import AnswerCall, approval_out, call_out
 from denizen.shapes.calls import ApprovalList, CallList, CallOut
 from denizen.storage.database import Tx, storable
@@ -58,7 +57,7 @@ async def answer_call(request: Request, caller: Authenticated, call_id: str, giv
 async def list_approvals(request: Request, caller: Person, agent_id: str) -> ApprovalList:
     """Valid approvals that you gave, or that were asked for in one of your spaces."""
     runtime = context_of(request).runtime
-    agent = await runtime.db.read(find_agent, agent_id, caller)
+    agent = await runtime.db.read(managing.find, caller.requester, agent_id)
     found = await runtime.calls.approvals(agent, reader=caller.entity.id)
     return ApprovalList(approvals=[approval_out(each) for each in found])
 
@@ -67,7 +66,7 @@ async def list_approvals(request: Request, caller: Person, agent_id: str) -> App
 async def revoke_approval(request: Request, caller: Person, agent_id: str, approval_id: str) -> None:
     """The agent asks again before it repeats the call. Available to everyone who sees the approval."""
     runtime = context_of(request).runtime
-    agent = await runtime.db.read(find_agent, agent_id, caller)
+    agent = await runtime.db.read(managing.find, caller.requester, agent_id)
     await runtime.calls.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
 
 
@@ -82,12 +81,12 @@ async def calls_in_space(
 ) -> CallList:
     """In order. `after_seq` is the number of the message that each call follows."""
     read = context_of(request).runtime.db.read
-    found = await read(_in_space, space_id, caller.entity.id, after, _LAST if before is None else before, limit)
+    found = await read(_in_space, space_id, caller.requester, after, _LAST if before is None else before, limit)
     return CallList(calls=[call_out(each) for each in found])
 
 
-def _in_space(tx: Tx, space_id: str, reader: EntityId, first: int, last: int, limit: int) -> list[calls.Call]:
-    return calls.in_space(tx, enter(tx, space_id, reader).id, first=first, last=last, limit=limit)
+def _in_space(tx: Tx, space_id: str, by: Requester, first: int, last: int, limit: int) -> list[calls.Call]:
+    return calls.in_space(tx, find_space(tx, by, space_id).id, first=first, last=last, limit=limit)
 
 
 @router.post("/hooks/calls/{call_id}", summary="Answer a call as a service; no token needed")

@@ -7,13 +7,13 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from fastapi import Query, Request
 
+from denizen.access.requesters import find_space
 from denizen.errors import InvalidInput
 from denizen.memory import access, hygiene, items, rolling, sinks, stored_policies
 from denizen.memory.items import MemoryItem
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
 from denizen.server.shapes.memory import (
     MemoryChange,
     OrganizationMemoryChange,
@@ -151,7 +151,7 @@ async def list_conversation_memories(
 
 
 def _conversation(tx: Tx, caller: Caller, space_id: str) -> ConversationMemory:
-    space = enter(tx, space_id, caller.entity.id)
+    space = find_space(tx, caller.requester, space_id)
     return conversation_memory_out(rolling.find(tx, space.id), stored_policies.policy_of(tx, space.id))
 
 

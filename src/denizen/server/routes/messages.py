@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 from fastapi import Header, Query, Request, Response
 
 from denizen.access import openings
+from denizen.access.requesters import Requester, find_space
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, FileId, MessageId, SpaceId
 from denizen.memory import stored_policies
@@ -16,7 +17,6 @@ from denizen.server.auth import Authenticated, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
 from denizen.server.shapes.spaces import EditMessage, PostMessage, message_out
 from denizen.server.sse import EventStream
 from denizen.server.streams.audience import SpaceReader
@@ -66,7 +66,7 @@ async def edit_message(
 ) -> MessageOut:
     """Agents that have read the message are told. For its author, and for owners and admins of the space."""
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     changed = await runtime.spaces.edit_message(chosen, said.text, by=caller.entity.id, ask_again=said.ask_again)
     return message_out(changed)
 
@@ -77,7 +77,7 @@ async def edit_message(
 async def delete_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
     """Removes the text of the message and keeps its place. Agents that have read it are told."""
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     return message_out(await runtime.spaces.delete_message(chosen, by=caller.entity.id))
 
 
@@ -88,7 +88,7 @@ async def try_answer_again(request: Request, caller: Person, space_id: str, mess
     """The agent that wrote this message is woken and asked to answer the same message again. The earlier answer stays;
     the metadata of the new one has `again`, the id of the earlier one."""
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     await runtime.spaces.try_again(chosen, caller.entity.id)
 
 
@@ -98,7 +98,7 @@ async def add_reaction(
 ) -> MessageOut:
     """Wakes nobody. If an agent wrote the message, it reads of the reaction with its next inbox message."""
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     return message_out(await runtime.spaces.react(chosen, storable(emoji), by=caller.entity.id))
 
 
@@ -107,7 +107,7 @@ async def remove_reaction(
     request: Request, caller: Authenticated, space_id: str, message_id: str, emoji: str
 ) -> MessageOut:
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     return message_out(await runtime.spaces.react(chosen, storable(emoji), by=caller.entity.id, remove=True))
 
 
@@ -115,14 +115,14 @@ async def remove_reaction(
 async def pin_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
     """For everyone in the space."""
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     return message_out(await runtime.spaces.pin(chosen, by=caller.entity.id))
 
 
 @router.delete("/api/spaces/{space_id}/messages/{message_id}/pin", summary="Unpin a message")
 async def unpin_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
     runtime = context_of(request).runtime
-    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.requester)
     return message_out(await runtime.spaces.pin(chosen, by=caller.entity.id, pinned=False))
 
 
@@ -132,9 +132,9 @@ async def list_pins(request: Request, caller: Authenticated, space_id: str) -> P
     return PinnedMessages(messages=[message_out(each) for each in found])
 
 
-def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> MessageId:
-    space = enter(tx, space_id, reader)
-    message = posting.get_readable(tx, MessageId(storable(message_id)), reader)
+def _in_space(tx: Tx, space_id: str, message_id: str, by: Requester) -> MessageId:
+    space = find_space(tx, by, space_id)
+    message = posting.get_readable(tx, MessageId(storable(message_id)), by.entity_id)
     if message.space_id != space.id:
         raise NotFound("message", message_id)
     return message.id
@@ -197,7 +197,7 @@ async def stream(
     `stream.delta`, `stream.aborted` and `agent.status` come in between and have no id.
     """
     context = context_of(request)
-    last = await context.runtime.db.read(_last_seq, space_id, caller.entity.id)
+    last = await context.runtime.db.read(_last_seq, space_id, caller.requester)
     # A browser that comes back asks for the same address again, but its header is newer.
     wanted = after if last_event_id is None else last_event_id
     # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
@@ -206,5 +206,5 @@ async def stream(
     return EventStream(context, partial(read_space, context, reader, SpaceId(space_id), start))
 
 
-def _last_seq(tx: Tx, space_id: str, reader: EntityId) -> int:
-    return posting.last_seq(tx, enter(tx, space_id, reader).id)
+def _last_seq(tx: Tx, space_id: str, by: Requester) -> int:
+    return posting.last_seq(tx, find_space(tx, by, space_id).id)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
 
+from denizen.access.requesters import find_agent
 from denizen.access.roles import reaches
 from denizen.agents import managing, registry
 from denizen.agents.inspection import inspect, readable_event, readable_record
@@ -26,7 +27,6 @@ from denizen.inbox.events import Lane
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.minds import (
     Rethink,
     answer_again_out,
@@ -85,7 +85,7 @@ def _mind(tx: Tx, agent_id: str, caller: Caller) -> MindOut:
 
 def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
     """The agent, also one that was deleted: its past stays."""
-    return find_agent(tx, agent_id, caller, also_dead=True).id
+    return find_agent(tx, caller.requester, agent_id, also_dead=True)
 
 
 # The inbox

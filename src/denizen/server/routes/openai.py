@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 from starlette.types import Receive
 
-from denizen.agents import registry
+from denizen.agents import managing, registry
 from denizen.agents.chatting import Answer, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
 from denizen.agents.explaining import answer_so_far
 from denizen.agents.resending import ResentRequest
@@ -47,7 +47,6 @@ from denizen.server.requested import ProgramCall, Requested, calls_for, requeste
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
 from denizen.server.routes.chat import ask, seen_by
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
 from denizen.server.shapes.openai import (
     SYSTEM_ROLES,
@@ -387,7 +386,7 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
 
 
 def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
-    return find_agent(tx, _agent_named(tx, named, caller), caller)
+    return managing.find(tx, caller.requester, _agent_named(tx, named, caller))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Request
 
+from denizen.access.requesters import find_agent
 from denizen.agents.inspection import readable_goals, readable_notes, readable_plans
 from denizen.consciousness import privacy
 from denizen.ids import AgentId
@@ -14,7 +15,6 @@ from denizen.plans.goals import GoalChange
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.plans import ChangeGoal, NewGoal, SetNote, SetPlan, goal_out, note_out, plan_out
 from denizen.shapes.plans import GoalList, GoalOut, NoteList, NoteOut, PlanList, PlanOut
 from denizen.storage.database import Tx
@@ -86,7 +86,7 @@ async def delete_plan(request: Request, caller: Admin, agent_id: str, name: str)
 
 
 def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
-    return find_agent(tx, agent_id, caller, also_dead=True).id
+    return find_agent(tx, caller.requester, agent_id, also_dead=True)
 
 
 def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
@@ -98,7 +98,7 @@ def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
 def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: ChangeGoal) -> GoalOut:
     change = GoalChange(number, changes.text, changes.status, changes.priority)
     made = admin_changes.set_goal(tx, caller.requester, agent_id, change)
-    agent = find_agent(tx, agent_id, caller).id
+    agent = find_agent(tx, caller.requester, agent_id)
     [shown] = readable_goals([made], privacy.reader(tx, agent, caller.entity.id))
     return goal_out(shown)
 

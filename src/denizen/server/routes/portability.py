@@ -13,14 +13,14 @@ from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from denizen.access import audit
+from denizen.access.requesters import find_space
+from denizen.agents import managing
 from denizen.agents.registry import Agent
 from denizen.errors import DenizenError
 from denizen.server.auth import Admin, Caller, Owner, Person, require
 from denizen.server.context import context_of
 from denizen.server.gate import LINES
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.portability import imported_out
 from denizen.shapes.examples import text_answer
 from denizen.shapes.portability import ImportedOut
@@ -61,20 +61,20 @@ async def export_agent(request: Request, caller: Admin, agent_id: str) -> Respon
 async def export_space(request: Request, caller: Person, space_id: str) -> Response:
     """Its members, its authors and all messages. The last line marks the file as complete."""
     runtime = context_of(request).runtime
-    space = await runtime.db.read(enter, space_id, caller.entity.id)
+    space = await runtime.db.read(find_space, caller.requester, space_id)
     require(caller, "admin")
     await runtime.db.write(_note_export_of_space, space_id, caller)
     return _file(runtime.spaces.export(space))
 
 
 def _note_export(tx: Tx, agent_id: str, caller: Caller) -> Agent:
-    agent = find_agent(tx, agent_id, caller, also_dead=True)
+    agent = managing.find(tx, caller.requester, agent_id, also_dead=True)
     audit.record(tx, caller.entity.organization_id, caller.actor, "export_agent", agent.id)
     return agent
 
 
 def _note_export_of_space(tx: Tx, space_id: str, caller: Caller) -> None:
-    space = enter(tx, space_id, caller.entity.id)
+    space = find_space(tx, caller.requester, space_id)
     audit.record(tx, caller.entity.organization_id, caller.actor, "export_space", space.id)
 
 

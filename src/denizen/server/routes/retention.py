@@ -7,12 +7,11 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from denizen.access import space_changes
+from denizen.access.requesters import Requester, find_space
 from denizen.forgetting import expiring
-from denizen.ids import EntityId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
 from denizen.server.shapes.spaces import RetentionSet
 from denizen.shapes.spaces import KeptFor, RetentionOut
 from denizen.shapes.vocabulary import MOST_DAYS
@@ -28,7 +27,7 @@ Days = Annotated[int | None, Query(ge=0, le=MOST_DAYS, description="As if messag
 @router.get("/api/spaces/{space_id}/retention", summary="Get how long the messages of a space are kept")
 async def get_retention(request: Request, caller: Person, space_id: str, days: Days = None) -> RetentionOut:
     """Also how many messages have expired. With `days`, how many would have: a preview, which changes nothing."""
-    return await context_of(request).runtime.db.read(_retention, caller.entity.id, space_id, days)
+    return await context_of(request).runtime.db.read(_retention, caller.requester, space_id, days)
 
 
 @router.put(
@@ -42,8 +41,8 @@ async def set_retention(request: Request, caller: Person, space_id: str, wanted:
     return await context_of(request).runtime.db.write(_set_retention, caller, space_id, own)
 
 
-def _retention(tx: Tx, me: EntityId, space_id: str, days: int | None = None) -> RetentionOut:
-    space = enter(tx, space_id, me)
+def _retention(tx: Tx, by: Requester, space_id: str, days: int | None = None) -> RetentionOut:
+    space = find_space(tx, by, space_id)
     own, default = retention.own_of(tx, space.id), retention.default_of(tx, space.organization_id)
     applies = default if own is None else own
     return RetentionOut(
@@ -57,4 +56,4 @@ def _retention(tx: Tx, me: EntityId, space_id: str, days: int | None = None) -> 
 
 def _set_retention(tx: Tx, caller: Caller, space_id: str, own: Retention | None) -> RetentionOut:
     space_changes.set_retention(tx, caller.requester, space_id, own)
-    return _retention(tx, caller.entity.id, space_id)
+    return _retention(tx, caller.requester, space_id)

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from denizen.access import people
+from denizen.access.requesters import find_space
 from denizen.errors import NotFound
 from denizen.ids import MessageId
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.spaces import enter
 from denizen.server.shapes.spaces import message_out
 from denizen.shapes.spaces import MessageOut, SearchPage
 from denizen.spaces import directory, posting, searching
@@ -52,7 +52,7 @@ def _search(
 ) -> SearchResults:
     wanted = MessageQuery(
         words,
-        None if space is None else enter(tx, space, caller.entity.id).id,
+        None if space is None else find_space(tx, caller.requester, space).id,
         None if author is None else people.find_profile(tx, caller.requester, author).entity.id,
     )
     return searching.search(tx, caller.entity.id, wanted, before=before, limit=limit)

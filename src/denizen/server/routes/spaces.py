@@ -8,7 +8,8 @@ from uuid import UUID, uuid5
 from fastapi import Query, Request
 
 from denizen.access import space_changes
-from denizen.agents import fitness, messaging, registry, space_statuses
+from denizen.access.requesters import find_space
+from denizen.agents import fitness, messaging, private_spaces, registry, space_statuses
 from denizen.ids import EntityId, SpaceId
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
@@ -17,7 +18,6 @@ from denizen.server.router import new_router
 from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, StopAnswer, space_out
 from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut, StoppedAnswers
 from denizen.spaces import directory, floor, reading
-from denizen.spaces.directory import Space
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -40,7 +40,7 @@ async def list_spaces(
 
 @router.get("/api/spaces/{space_id}", summary="Get a space")
 async def get_space(request: Request, caller: Authenticated, space_id: str) -> SpaceOut:
-    return await context_of(request).runtime.db.read(_one, space_id, caller.entity.id)
+    return await context_of(request).runtime.db.read(_one, caller, space_id)
 
 
 @router.post(
@@ -91,6 +91,14 @@ async def let_agents_go_on(request: Request, caller: Person, space_id: str) -> S
     return await context_of(request).runtime.db.write(_continue, space_id, caller.entity.id)
 
 
+@router.put("/api/agents/{agent_id}/space", summary="Get or create your private space with an agent")
+async def private_space(request: Request, caller: Person, agent_id: str) -> SpaceOut:
+    """Creates the space if it does not exist yet. `POST /api/chat` uses it if no space is given. Repeating the
+    request changes nothing.
+    """
+    return await context_of(request).runtime.db.write(_private, caller, agent_id)
+
+
 @router.put("/api/spaces/{space_id}/read", summary="Set your read position")
 async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
     """Messages after that number are unread: a smaller number makes messages unread again."""
@@ -105,11 +113,6 @@ async def mark_read(request: Request, caller: Authenticated, space_id: str, mark
     )
 
 
-def enter(tx: Tx, space_id: str, entity_id: EntityId) -> Space:
-    """The space, if the caller is in it: the door of every route below a space."""
-    return directory.require_member(tx, SpaceId(storable(space_id)), entity_id)
-
-
 def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:
     # One more than asked for shows whether there are more.
     found = reading.places_of(tx, entity_id, after=storable(after), limit=limit + 1)
@@ -119,12 +122,11 @@ def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:
     return SpaceList(spaces=shown, next=shown[-1].id if len(found) > limit else None)
 
 
-def _one(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
-    space = enter(tx, space_id, entity_id)
-    return shown(tx, space.id, entity_id)
+def _one(tx: Tx, caller: Caller, space_id: str) -> SpaceOut:
+    return _shown(tx, find_space(tx, caller.requester, space_id).id, caller.entity.id)
 
 
-def shown(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> SpaceOut:
+def _shown(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> SpaceOut:
     """The space as this member finds it."""
     place = reading.place_of(tx, space_id, entity_id)
     statuses, unable = space_statuses.in_space(tx, space_id), fitness.unable_in_space(tx, space_id)
@@ -135,15 +137,19 @@ def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None)
     home, me = caller.entity.organization_id, caller.entity.id
     settings = wanted.model_dump(exclude={"name", "members"})
     space = space_changes.create(tx, caller.requester, home, wanted.name, wanted.members, **settings, id=chosen)
-    return shown(tx, space.id, me)
+    return _shown(tx, space.id, me)
 
 
 def _change(tx: Tx, caller: Caller, space_id: str, change: SpaceChange) -> SpaceOut:
     space = space_changes.change(tx, caller.requester, space_id, **change.model_dump())
-    return shown(tx, space.id, caller.entity.id)
+    return _shown(tx, space.id, caller.entity.id)
+
+
+def _private(tx: Tx, caller: Caller, agent_id: str) -> SpaceOut:
+    return _shown(tx, private_spaces.open_private_space(tx, caller.requester, agent_id).id, caller.entity.id)
 
 
 def _continue(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
     where = SpaceId(storable(space_id))
     floor.let_agents_go_on(tx, where, entity_id)
-    return shown(tx, where, entity_id)
+    return _shown(tx, where, entity_id)

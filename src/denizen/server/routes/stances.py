@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
+from denizen.access.requesters import find_agent
 from denizen.agents import inspection, preset_changes, stance_changes
 from denizen.consciousness import privacy
 from denizen.errors import InvalidInput
@@ -17,7 +18,6 @@ from denizen.reflection.templates import check_template
 from denizen.server.auth import Admin, Caller, Owner, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.stances import (
     ChangePresets,
     SetStance,
@@ -182,7 +182,7 @@ def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:
 
 
 def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
-    agent = find_agent(tx, agent_id, caller, also_dead=True).id
+    agent = find_agent(tx, caller.requester, agent_id, also_dead=True)
     reader = privacy.reader(tx, agent, caller.entity.id)
     return StanceList(stances=[standing_out(each) for each in inspection.standings(tx, agent, reader)])
 

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 from fastapi import Header, Query, Request, Response
 
+from denizen.agents import managing
 from denizen.cycles import records
 from denizen.ids import AgentId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.triggers import find_agent
 from denizen.server.sse import EventStream, run_feed
 from denizen.server.streams import cursor
 from denizen.server.streams.agent import AgentFeed
@@ -58,7 +58,7 @@ async def stream_agent(
 
 
 def _agent(tx: Tx, agent_id: str, caller: Caller) -> tuple[AgentId, int]:
-    agent = find_agent(tx, agent_id, caller)
+    agent = managing.find(tx, caller.requester, agent_id)
     newest = records.cycles_of(tx, agent.id, limit=1)
     return agent.id, newest[-1].number if newest else 0
 

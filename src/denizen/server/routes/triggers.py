@@ -8,7 +8,6 @@ from uuid import UUID, uuid5
 from fastapi import Request
 
 from denizen.agents import managing
-from denizen.agents.registry import Agent
 from denizen.ids import AgentId, new_id
 from denizen.server.auth import Authenticated, Caller
 from denizen.server.context import context_of
@@ -17,7 +16,7 @@ from denizen.server.inline_files import file_in, store_all
 from denizen.server.router import new_router
 from denizen.server.shapes.agents import TriggerAgent
 from denizen.shapes.webhooks import TriggerAccepted
-from denizen.storage.database import Tx, storable
+from denizen.storage.database import storable
 
 router = new_router()
 
@@ -39,7 +38,7 @@ async def trigger(
     managing.check_may_trigger(caller.requester)
     chosen = _event_id(caller, event, key)
     given = [file_in(f"files[{at}]", each) for at, each in enumerate(event.files)]
-    await runtime.db.read(find_agent, agent_id, caller)  # Before anything is stored for it.
+    await runtime.db.read(managing.find, caller.requester, agent_id)  # Before anything is stored for it.
     files = await store_all(runtime, caller.entity.id, given, chosen)
     await runtime.agents.trigger(
         AgentId(agent_id),
@@ -53,14 +52,6 @@ async def trigger(
         by=caller.requester,
     )
     return TriggerAccepted(id=chosen)
-
-
-def find_agent(tx: Tx, named: str, caller: Caller, *, also_dead: bool = False) -> Agent:
-    """The agent of the caller's organization of this id or `@handle`: the door of every route below an agent.
-
-    One that was deleted is found only by those who look at its past.
-    """
-    return managing.find(tx, caller.requester, named, also_dead=also_dead)
 
 
 def _event_id(caller: Caller, event: TriggerAgent, key: str | None) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
+from denizen.access.requesters import find_agent
 from denizen.clock import moment
 from denizen.cycles import budgets, organization
 from denizen.cycles.accounting import MOST_DAYS, Account, By, account
@@ -16,7 +17,6 @@ from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.usage import limits_out, usage_out, used_out
 from denizen.shapes.usage import BudgetOut, Limits, ServerUsed, UsageOut
 from denizen.spaces import directory
@@ -50,7 +50,7 @@ async def get_usage(
 
 
 def _account(tx: Tx, caller: Caller, first: date, last: date, by: By, agent: str | None, most: int) -> Account:
-    chosen = None if agent is None else find_agent(tx, agent, caller, also_dead=True).id
+    chosen = None if agent is None else find_agent(tx, caller.requester, agent, also_dead=True)
     return account(tx, caller.entity.organization_id, first, last, by=by, agent_id=chosen, most=most)
 
 

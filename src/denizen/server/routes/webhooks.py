@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from denizen.access import webhooks
+from denizen.access.requesters import find_agent
 from denizen.access.webhooks import Webhook
+from denizen.agents import managing
 from denizen.errors import NotFound
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
-from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.webhooks import CreateWebhook, webhook_out
 from denizen.shapes.examples import text_answer
 from denizen.shapes.webhooks import WebhookCreated, WebhookList
@@ -29,7 +30,7 @@ async def list_webhooks(request: Request, caller: Admin, agent_id: str) -> Webho
 async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted: CreateWebhook) -> WebhookCreated:
     """The secret is shown only once: give it to the service, which signs its requests with it."""
     runtime = context_of(request).runtime
-    agent = await runtime.db.read(find_agent, agent_id, caller)
+    agent = await runtime.db.read(managing.find, caller.requester, agent_id)
     webhook, secret = await runtime.webhooks.create(
         agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent, by=caller.actor
     )
@@ -57,14 +58,14 @@ async def receive_webhook(request: Request, webhook_id: str) -> Response:
 
 
 def _list(tx: Tx, agent_id: str, caller: Caller) -> list[Webhook]:
-    return webhooks.webhooks_of(tx, find_agent(tx, agent_id, caller).id)
+    return webhooks.webhooks_of(tx, find_agent(tx, caller.requester, agent_id))
 
 
 def _one(tx: Tx, webhook_id: str, caller: Caller) -> Webhook:
     """The webhook, if its agent is one of the caller's organization."""
     webhook = webhooks.get(tx, storable(webhook_id))
     try:
-        find_agent(tx, webhook.agent_id, caller, also_dead=True)
+        find_agent(tx, caller.requester, webhook.agent_id, also_dead=True)
     except NotFound:
         raise NotFound("webhook", webhook_id) from None
     return webhook
