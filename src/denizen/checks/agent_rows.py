@@ -131,7 +131,7 @@ def read_agent(tx: Tx, agent_id: str) -> AgentRows:
         cycles=_read_cycles(tx, agent_id, rows, lines),
         log=rows,
         events=tuple(EventRow(*row) for row in tx.all(_events, id=agent_id)),
-        skipped=frozenset(line[0] for line in lines if line[1] == "skip"),
+        skipped=frozenset(cycle_id for cycle_id, kind, *_ in lines if kind == "skip"),
     )
 
 
@@ -140,20 +140,21 @@ def _read_cycles(
 ) -> tuple[CycleRows, ...]:
     done = _by_first(tx.all(_effects, id=agent_id))
     said = _by_first(tx.all(_said, id=agent_id))
-    used = _by_first([(line[0], line[2], line[3]) for line in lines if line[1] == "usage"])
+    used = _by_first([(cycle_id, *tokens) for cycle_id, kind, *tokens in lines if kind == "usage"])
     entries: dict[str, list[LogRow]] = {}
     for row in rows:
         entries.setdefault(row.cycle_id, []).append(row)
     found = [
         CycleRows(
-            *row[:5],
-            tokens=(row[5], row[6]),
-            entries=tuple(entries.get(row[0], ())),
-            effects=tuple(EffectRow(*each) for each in done.get(row[0], ())),
-            messages=tuple((each[0], each[1]) for each in said.get(row[0], ())),
-            usage=tuple((each[0], each[1]) for each in used.get(row[0], ())),
+            id,
+            *shown,
+            tokens=(input_tokens, output_tokens),
+            entries=tuple(entries.get(id, ())),
+            effects=tuple(EffectRow(*each) for each in done.get(id, ())),
+            messages=tuple((message_id, author_id) for message_id, author_id in said.get(id, ())),
+            usage=tuple((sent, received) for sent, received in used.get(id, ())),
         )
-        for row in tx.all(_cycles, id=agent_id)
+        for id, *shown, input_tokens, output_tokens in tx.all(_cycles, id=agent_id)
     ]
     return tuple(sorted(found, key=lambda each: (each.open, each.number or 0, each.first_seq)))
 

@@ -10,7 +10,7 @@ from sqlalchemy import exists, literal, select
 from denizen.checks.violation import Violation
 from denizen.files import storing
 from denizen.files.attaching import attachments_from
-from denizen.storage.database import Database, Tx, long_running, select_where, statement
+from denizen.storage.database import Database, Tx, long_running, select_where, statement, value
 from denizen.storage.schema import contents, files, memories, memory_terms, messages
 
 _with_files = statement(select(messages.c.id, messages.c.files).where(messages.c.files.is_not(None)))
@@ -83,5 +83,4 @@ def _all_complete(tx: Tx) -> list[tuple[str, int, str]]:
 
 
 def _is_complete(tx: Tx, content_id: str) -> bool:
-    row = tx.one(_digest, id=content_id)
-    return row is not None and row[0] is not None
+    return value(tx, _digest, id=content_id) is not None

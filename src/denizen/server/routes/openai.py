@@ -80,7 +80,7 @@ from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.shapes.examples import text_answer
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement, storable
+from denizen.storage.database import Tx, statement, storable, value
 from denizen.storage.schema import entities
 
 router = new_router("/v1", problem=ErrorOut)
@@ -130,8 +130,8 @@ def _model(tx: Tx, named: str, caller: Caller) -> ModelOut:
 
 
 def _shown(tx: Tx, agent: registry.Agent, owner: str) -> ModelOut:
-    row = tx.one(_created, id=agent.id)
-    return ModelOut(id=agent.entity.handle, created=0 if row is None else row[0] // SECOND, owned_by=owner)
+    created: int = value(tx, _created, id=agent.id) or 0
+    return ModelOut(id=agent.entity.handle, created=created // SECOND, owned_by=owner)
 
 
 def _agent_named(tx: Tx, named: str, caller: Caller) -> str:

@@ -108,8 +108,10 @@ _places = statement(
 
 def _look_around(tx: Tx, reader: SpaceReader) -> _Surroundings:
     require_good(tx, reader.token_id)
-    rows = tx.all(_places, entity_id=reader.entity_id)
-    found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
+    found = {
+        id: _Place(id, kind, name, bool(private), last_seq, read_seq)
+        for id, kind, name, private, last_seq, read_seq in tx.all(_places, entity_id=reader.entity_id)
+    }
     agents = registry.around(tx, reader.entity_id)
     return _Surroundings(found, agents, space_statuses.in_spaces_of(tx, reader.entity_id, agents))
 
