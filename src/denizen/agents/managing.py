@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from denizen.access import audit
 from denizen.access.requesters import Requester, find_agent, find_managed_agent, find_space
-from denizen.agents import forking, registry
+from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
@@ -117,6 +117,9 @@ def fork(
 
     Idempotent by `id`. Raises `NotAllowed` if the requester may not write the definition.
     """
+    # Imported here: commands that show and change agents need nothing that reads histories.
+    from denizen.agents import forking
+
     by.require("admin")
     original = find(tx, by, named, also_dead=True)
     if (made := _made_before(tx, id)) is not None:

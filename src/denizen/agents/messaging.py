@@ -15,7 +15,6 @@ from denizen.agents import managing
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, ChannelId, MessageId, SpaceId
 from denizen.inbox import stop_requests
-from denizen.panel import rounds
 from denizen.spaces import ask_again, directory, posting
 from denizen.spaces.posting import Draft, Posted
 from denizen.storage.database import Tx, storable
@@ -77,6 +76,9 @@ def post_message(
     if question is not None:
         spoken_answers.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
     if posted.space_kind == "panel":
+        # Imported here: a command that posts in no panel does not need it.
+        from denizen.panel import rounds
+
         rounds.begin_turn_of(tx, where, posted, author_id, what.rendered.mentions)
     return posted
 

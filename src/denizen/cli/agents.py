@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import AgentName, Api, find
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import labelled, stderr, stdout
+from denizen.cli.console import labelled, printable, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Agent, AgentDetail, Client
 from denizen.errors import InvalidInput

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, as_mention
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import printable, stderr, stdout
 from denizen.client import Agent, Client
 from denizen.errors import InvalidInput, NotFound
 from denizen.plans.schedule import delay_seconds

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from denizen.access.audit import ACTIONS
 from denizen.cli.api import Api, as_mention
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import printable, stderr, stdout
 from denizen.errors import InvalidInput
 from denizen.shapes.audit import AuditEntry
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 
 MADE_FROM_OUTSIDE: Final = "made from text from outside"
 """Shown beside what an agent wrote after it had read such text."""
+_INVISIBLE: Final = ("Cc", "Cs", "Co", "Zl", "Zp")
+_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def printable(text: str) -> str:
+    """Makes control characters in the text visible."""
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    return "".join(each if each == "\n" or _is_harmless(each) else "\ufffd" for each in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character not in _BIDI and unicodedata.category(character) not in _INVISIBLE
 
 
 def is_verbose(context: typer.Context) -> bool:

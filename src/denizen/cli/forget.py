@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, as_mention
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import printable, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.errors import InvalidInput, RequestRefused

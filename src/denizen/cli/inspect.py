@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import AgentName, Api
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import MADE_FROM_OUTSIDE, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, printable, stdout
 from denizen.cli.findings import counted
 from denizen.clock import instant
 from denizen.inbox.format import one_line

@@ -17,8 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import AN_ID, AgentName, Api
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import printable, stderr, stdout
 from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line

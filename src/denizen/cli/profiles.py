@@ -12,8 +12,7 @@ from rich.text import Text
 
 from denizen.agents.prompt_config import PromptConfig
 from denizen.cli.api import Api, AsJson
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.console import begin, print_json, printable, stderr, stdout
 from denizen.errors import InvalidInput
 from denizen.profiles.files import read_json
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons

@@ -23,8 +23,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from denizen.cli.api import AgentName, Api
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stdout
+from denizen.cli.console import printable, stdout
 from denizen.client import Client
 from denizen.models import codec
 from denizen.models.prices import usage_of

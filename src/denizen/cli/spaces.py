@@ -12,8 +12,7 @@ from rich.text import Text
 
 from denizen.cli.agents import STYLES, confirm
 from denizen.cli.api import Api, SpaceName, as_mention, find
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import printable, stderr, stdout
 from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
 from denizen.shapes.spaces import RetentionOut

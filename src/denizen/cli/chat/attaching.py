@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.filesize import decimal
 
-from denizen.cli.chat.rendering import printable
+from denizen.cli.console import printable
 from denizen.client import Client, Message
 from denizen.errors import InvalidInput
 from denizen.shapes.files import FileOut

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from denizen.cli.chat.rendering import printable
+from denizen.cli.console import printable
 from denizen.client import Message
 from denizen.errors import InvalidInput
 

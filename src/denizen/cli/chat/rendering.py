@@ -1,12 +1,11 @@
 """Renders a conversation: Rich renderables for messages, days and lists. Pure.
 
-Texts of others must not control the terminal: control characters are made visible first.
+Texts of others must not control the terminal: `printable` makes control characters visible first.
 """
 
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
@@ -21,6 +20,7 @@ from rich.text import Text
 from denizen.cli.chat import wording
 from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, Used, how_to_accept
 from denizen.cli.chat.typed import COMMANDS
+from denizen.cli.console import printable
 from denizen.client import Agent, Member, Message, Space
 
 COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_blue", "bright_yellow")
@@ -32,18 +32,6 @@ DETAIL_CHARACTERS: Final = 500
 WAITS: Final = "waits for an answer"
 """How the status `paused` of an agent is shown."""
 _INDENT: Final = "  "
-_INVISIBLE: Final = ("Cc", "Cs", "Co", "Zl", "Zp")
-_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def printable(text: str) -> str:
-    """Makes control characters in the text visible."""
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return "".join(each if each == "\n" or _is_harmless(each) else "\ufffd" for each in text)
-
-
-def _is_harmless(character: str) -> bool:
-    return character not in _BIDI and unicodedata.category(character) not in _INVISIBLE
 
 
 def colour_of(name: str, *, own: bool) -> str:

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, as_mention
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import MADE_FROM_OUTSIDE, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, printable, stdout
 from denizen.cli.memory import queries
 from denizen.cli.memory.queries import whose
 from denizen.client import Client

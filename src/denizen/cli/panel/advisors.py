@@ -13,8 +13,7 @@ from pydantic import JsonValue
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import print_json, printable, stderr, stdout
 from denizen.cli.panel.finding import PanelName, advisor_in, in_panel
 from denizen.client import Client
 from denizen.errors import InvalidInput

@@ -14,8 +14,7 @@ from rich.panel import Panel as Box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import stdout
+from denizen.cli.console import printable, stdout
 from denizen.client import LifeEvent
 from denizen.shapes.events import PanelDelta, PanelReply
 from denizen.shapes.panels import Panel, ReplyOut, RoundOut, RoundPage

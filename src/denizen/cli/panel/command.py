@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import print_json, printable, stderr, stdout
 from denizen.cli.mind import as_told
 from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
