@@ -10,13 +10,21 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match
 
 from denizen.server.application import create_app
-from denizen.server.route_modules import MODULES, MODULES_OF, RoutesOnDemand, all_routes, first_segment, routes_of
+from denizen.server.route_modules import MODULES, MODULES_OF, RoutesOnDemand, all_routes, key_of, routes_of
 from tests.world import World
 
 
 def test_every_module_is_found_by_the_paths_of_its_routes() -> None:
-    found = {(first_segment(path_of(route)), module) for module in MODULES for route in routes_of(module)}
+    found = {(key_of(path_of(route)), module) for module in MODULES for route in routes_of(module)}
     assert {(name, module) for name, modules in MODULES_OF.items() for module in modules} == found
+
+
+def test_only_the_module_of_the_route_is_imported() -> None:
+    """Every subject of an agent or a space is in one module: listing approvals needs none of the other ten."""
+    for module in MODULES:
+        for path in map(path_of, routes_of(module)):
+            if path.startswith(("/api/agents", "/api/spaces")):
+                assert MODULES_OF[key_of(path)] == (module,), path
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])

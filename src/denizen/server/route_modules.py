@@ -22,10 +22,25 @@ MODULES: Final = (
 MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "a2a": ("a2a",),
     "addresses": ("bridges",),
-    "agents": (
-        "agents", "plans", "stances", "memory", "calls", "triggers", "webhooks", "definitions", "portability", "minds",
-        "streams", "spaces",
-    ),
+    "agents": ("agents",),
+    "agents/*/approvals": ("calls",),
+    "agents/*/crossings": ("minds",),
+    "agents/*/cycles": ("minds",),
+    "agents/*/document": ("definitions",),
+    "agents/*/export": ("portability",),
+    "agents/*/goals": ("plans",),
+    "agents/*/inbox": ("minds",),
+    "agents/*/log": ("minds",),
+    "agents/*/memories": ("memory",),
+    "agents/*/mind": ("minds",),
+    "agents/*/notes": ("plans",),
+    "agents/*/plans": ("plans",),
+    "agents/*/recall": ("minds",),
+    "agents/*/space": ("spaces",),
+    "agents/*/stances": ("stances",),
+    "agents/*/stream": ("streams",),
+    "agents/*/trigger": ("triggers",),
+    "agents/*/webhooks": ("webhooks",),
     "apply": ("definitions",),
     "audit": ("audit",),
     "bridges": ("bridges",),
@@ -59,7 +74,17 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "reflection": ("stances",),
     "session": ("session",),
     "sign-in": ("provider_sign_in",),
-    "spaces": ("spaces", "messages", "members", "retention", "memory", "audit", "calls", "portability"),
+    "spaces": ("spaces",),
+    "spaces/*/calls": ("calls",),
+    "spaces/*/export": ("portability",),
+    "spaces/*/members": ("members",),
+    "spaces/*/memories": ("memory",),
+    "spaces/*/memory": ("memory",),
+    "spaces/*/messages": ("messages",),
+    "spaces/*/open": ("audit",),
+    "spaces/*/pins": ("messages",),
+    "spaces/*/retention": ("retention",),
+    "spaces/*/stream": ("messages",),
     "stream": ("streams",),
     "tokens": ("tokens",),
     "tools": ("agents",),
@@ -67,7 +92,9 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "v1": ("openai", "responses"),
     "webhooks": ("webhooks",),
 }  # fmt: skip
-"""The modules with routes below `/api/NAME` or `/NAME`. The first with a matching route answers."""
+"""The modules with routes below `/api/NAME` or `/NAME`, and below `/api/NAME/{id}/SUBJECT` if another module has those.
+The first with a matching route answers.
+"""
 
 
 def all_routes() -> list[BaseRoute]:
@@ -80,11 +107,11 @@ def routes_of(module: str) -> list[BaseRoute]:
     return cast("APIRouter", import_module(f"denizen.server.routes.{module}").router).routes
 
 
-def first_segment(path: str) -> str:
-    """Returns the segment after `/api/`, otherwise the first one: `agents` of `/api/agents/…`, `hooks` of
-    `/hooks/…`.
-    """
-    return path.removeprefix("/api").lstrip("/").partition("/")[0]
+def key_of(path: str) -> str:
+    """Returns the key of a path in `MODULES_OF`: `agents/*/plans` of `/api/agents/ada/plans`, `hooks` of `/hooks/…`."""
+    name, _, below = path.removeprefix("/api").lstrip("/").partition("/")
+    key = f"{name}/*/{below.partition('/')[2].partition('/')[0]}"
+    return key if key in MODULES_OF else name
 
 
 class RoutesOnDemand(BaseRoute):
@@ -108,5 +135,5 @@ class RoutesOnDemand(BaseRoute):
         await cast("BaseRoute", scope["route"]).handle(scope, receive, send)
 
     def _candidates(self, path: str) -> Iterator[BaseRoute]:
-        for module in MODULES_OF.get(first_segment(path), ()):
+        for module in MODULES_OF.get(key_of(path), ()):
             yield from routes_of(module)
