@@ -330,8 +330,8 @@ async def test_where_a_secret_is_sent_is_for_owners_or_as_they_said(house: House
     assert (await make(house, cast.sam, name="Two", **there)).status_code == 201
     assert outcome(await make(house, cast.sam, name="Three", **elsewhere)) == (403, "not_allowed")
     for wrong in ({"CRM_TOKEN": ["https://api.crm.example"]}, {"no name of a secret": ["api.crm.example"]}):
-        patched = {"settings": {"secret_hosts": wrong}}
-        assert outcome(await house.call("PATCH", "/api/organization", cast.noor, json=patched)) == (422, "invalid_input")
+        changed = await house.call("PATCH", "/api/organization", cast.noor, json={"settings": {"secret_hosts": wrong}})
+        assert outcome(changed) == (422, "invalid_input")
 
 
 async def test_only_whoever_pays_can_say_so(house: House, cast: Cast) -> None:
