@@ -48,6 +48,17 @@ _HINDRANCES = """async () => {
   const where = (nodes) => nodes.slice(0, 3).map(({ html }) => `  ${html.slice(0, 200)}`);
   return serious.map(({ id, help, nodes }) => [`${id}: ${help}`, ...where(nodes)].join("\\n"));
 }"""
+# Said in the page, after axe: the same few colours are read for every element, each time by a parser for all there are.
+_REMEMBER_COLORS = """() => {
+  const colors = axe.commons.color.Color.prototype;
+  const parse = colors.parseString;
+  const known = new Map();
+  colors.parseString = function (text) {
+    const { r, g, b, alpha } = known.get(text) ?? parse.call(this, text);
+    known.set(text, { r, g, b, alpha });
+    return Object.assign(this, { r, g, b, alpha });
+  };
+}"""
 SECONDS = 15
 """A loaded machine draws slowly: this is how long something may take to be on the screen."""
 
@@ -85,6 +96,7 @@ class Visitor:
         """Nothing on the screen is a serious hindrance to anyone (axe)."""
         if not await self.page.evaluate("() => 'axe' in window"):
             await self.page.evaluate(AXE.read_text())
+            await self.page.evaluate(_REMEMBER_COLORS)
         # What has just changed is drawn: a page half in the dark is hard to read for anyone.
         await self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         serious = await self.page.evaluate(_HINDRANCES)
