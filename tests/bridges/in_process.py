@@ -187,7 +187,8 @@ class HarbourAdapter:
         about = f" ({what.of})" if what.of else f" (to {what.reply_to})" if what.reply_to else ""
         match what.action:
             case "post":
-                return f"{what.target}: {what.author}: {what.text}{files}{about}"
+                by = f"{what.author}: " if what.author else ""
+                return f"{what.target}: {by}{what.text}{files}{about}"
             case "edit":
                 return f"{what.target}: edit{about}: {what.text}"
             case "delete":

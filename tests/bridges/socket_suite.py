@@ -11,10 +11,11 @@ from denizen.bridges.port import IncomingFile
 from denizen.bridges.receiving import RECEIVED
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build, kill_once_at
 from tests.bridges.sockets import SocketStandIn
+from tests.bridges.status_suite import StatusSuite
 from tests.world import World
 
 
-class SocketSuite(BridgeSuite):
+class SocketSuite(StatusSuite, BridgeSuite):
     @pytest.fixture
     def socket(self, service: Service) -> SocketStandIn:
         assert isinstance(service, SocketStandIn)

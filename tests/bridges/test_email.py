@@ -16,6 +16,7 @@ from denizen.bridges.email import adapter, imap
 from denizen.bridges.email.kind import EmailSettings
 from denizen.bridges.email.mails import incoming
 from denizen.bridges.port import IncomingFile
+from denizen.bridges.told_statuses import SETTLED_SECONDS
 from denizen.errors import DefinitionsInvalid
 from denizen.spaces.directory import Space
 from tests.bridges.conformance import ROOM, BridgeSuite, Pier, Service, build
@@ -134,6 +135,20 @@ async def test_each_thread_is_a_space_of_the_sender_and_the_agents(bay: World, p
     assert await front.lines() == ["Noor: @ada look after the mail", "Ada: I will."]
     report = await bay.denizen.bridges.get(front.bridge)
     assert ([each.room for each in report.channels], report.conversations) == (["INBOX"], {report.channels[0].id: 2})
+
+
+async def test_why_there_is_no_answer_is_not_told_by_mail(bay: World, post: MailServer) -> None:
+    """Programs answer mail. The conversation here shows why."""
+    ada = await bay.agent("Ada", reply("I will."), "Promised.")
+    front = await desk(bay, post, ada)
+    await bay.denizen.agents.suspend(ada)
+    await post.put(mail("Eve", "When does the boat leave?", id="<a@pier.test>"))
+    await front.run()
+    for _ in range(3):
+        await front.run_after(SETTLED_SECONDS)
+    (status,) = await bay.denizen.spaces.statuses(await the_boat(bay))
+    assert status.text.startswith("Ada is suspended.")
+    assert post.said == []
 
 
 async def test_an_agents_mail_says_that_it_is_automatic(bay: World, post: MailServer) -> None:

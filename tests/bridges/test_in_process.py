@@ -8,10 +8,11 @@ import pytest
 
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
 from tests.bridges.in_process import Harbour
+from tests.bridges.status_suite import StatusSuite
 from tests.world import World
 
 
-class TestHarbour(BridgeSuite):
+class TestHarbour(StatusSuite, BridgeSuite):
     @pytest.fixture
     def service(self, harbour: Harbour) -> Service:
         return harbour

@@ -15,6 +15,7 @@ from tests.bridges.bot_api import TOKEN, BotApi
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
 from tests.bridges.listening import listening
 from tests.bridges.live_suite import TEXT, Pen
+from tests.bridges.status_suite import StatusSuite
 from tests.world import World
 
 
@@ -25,7 +26,7 @@ async def telegram() -> AsyncIterator[BotApi]:
         yield found
 
 
-class TestTelegram(BridgeSuite):
+class TestTelegram(StatusSuite, BridgeSuite):
     @pytest.fixture
     def service(self, telegram: BotApi) -> Service:
         return telegram

@@ -21,6 +21,7 @@ from denizen.bridges.webhook.kind import WEBHOOK
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, SignatureExpired, SignatureWrong
 from tests.bridges.conformance import ROOM, BridgeSuite, Killed, Service, build
+from tests.bridges.status_suite import StatusSuite
 from tests.world import World
 
 
@@ -110,7 +111,8 @@ class Program:
                     f" [{each['name']}: {base64.b64decode(each['data']).decode()}]" for each in event["files"]
                 )
                 replied = f" (to {event['reply_to']})" if event["reply_to"] else ""
-                return f"{room}: {event['author']['name']}: {event['text']}{files}{replied}"
+                by = f"{event['author']['name']}: " if event["author"]["name"] else ""
+                return f"{room}: {by}{event['text']}{files}{replied}"
             case "edit":
                 return f"{room}: edit ({event['of']}): {event['text']}"
             case "deletion":
@@ -164,7 +166,7 @@ async def program() -> AsyncGenerator[Program]:
         yield found
 
 
-class TestWebhook(BridgeSuite):
+class TestWebhook(StatusSuite, BridgeSuite):
     @pytest.fixture
     def service(self, program: Program) -> Service:
         return program

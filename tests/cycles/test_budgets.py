@@ -42,7 +42,7 @@ DAY = 86_400
 UNTIL_MIDNIGHT = 15 * 3_600  # the world begins at nine
 RESTS = (
     "The budget of Ada for today is used up. "
-    "Your message is kept. Ada answers after 00:00 UTC, or when the limit is raised."
+    "Your message is kept. Ada answers after 00:00 UTC, or when an admin raises the limit."
 )
 A_CENT_A_TOKEN = Price(Decimal(0), Decimal(10_000))
 ROOMY = {"output_tokens": 256}
@@ -525,7 +525,7 @@ async def test_raising_the_organizations_budget_lets_its_agents_go_on(world: Wor
     await world.say(noor, "Hello", hall)
     await world.run()
     assert await shown(world, hall) == [
-        "The organization's budget is used up. Your message is kept. Ada answers when the limit is raised."
+        "The organization's budget is used up. Your message is kept. Ada answers when an admin raises the limit."
     ]
     await world.run_after(3 * DAY)
     assert await world.denizen.agents.status(ada) == "suspended"

@@ -30,7 +30,7 @@ from tests.world import World, open_world
 PRICED = {"python:ada": Price(Decimal(1), Decimal(1))}
 RESTS = (
     "The daily limit of this server is used up. "
-    "Your message is kept. Ada answers after 00:00 UTC, or when the limit is raised."
+    "Your message is kept. Ada answers after 00:00 UTC, or when an admin raises the limit."
 )
 
 

@@ -46,6 +46,26 @@ def test_every_cause_reads_as_sentences_with_and_without_details(cause: Cause) -
         assert ".." not in text, text
 
 
+@pytest.mark.parametrize(
+    ("cause", "more"),
+    [
+        *[(cause, {}) for cause in CAUSES],
+        ("key", {"missing": True}),
+        *[("budget", {"scope": f"{whose}:{when}"}) for whose in ("agent", "organization") for when in ("day", "total")],
+        ("budget", {"scope": "server:day"}),
+    ],
+)
+def test_whoever_is_told_elsewhere_can_do_what_they_read(cause: Cause, more: dict[str, Any]) -> None:
+    """A guest cannot open the settings, and does not learn what the provider said."""
+    detail = {"provider": "OpenAI", "model": "gpt-x", "reason": "no credit", "count": 5, "limit": "steps"} | more
+    for known in (detail, more):
+        text = SpaceStatus(Any, Any, "Bo", cause, known).text_elsewhere  # pyright: ignore[reportArgumentType]
+        assert text.endswith("."), text
+        assert not set("{}") & set(text), text
+        for word in ("Administration", "settings of", "OpenAI", "gpt-x", "no credit", "API key"):
+            assert word not in text
+
+
 def test_a_status_names_what_to_do() -> None:
     status = SpaceStatus(Any, Any, "Bo", "key", {"provider": "OpenAI"})  # pyright: ignore[reportArgumentType]
     assert status.text == (

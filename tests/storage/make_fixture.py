@@ -1,4 +1,4 @@
-"""Writes fixtures/0038.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0039.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0038.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0039.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -720,6 +720,7 @@ def elsewhere() -> Iterator[Row]:
     reaction = {"outside_id": "pier-2", "emoji": "👍", "reactor_id": "entity-noor"}
     yield "carried", carried | reaction | {"direction": "in", "created_at": START}
     yield "drafts", {"channel_id": "channel-1", "message_id": "message-9", "outside_id": "pier-2", "created_at": START}
+    yield "told_statuses", {"channel_id": "channel-1", "agent_id": "entity-ada", "cause": "failing", "since": START}
     row = {"number": 1, "bridge_id": "bridge-1", "channel_id": "channel-1", "target": "pier", "message_id": "message-1"}
     sent = {"action": "post", "transaction_id": "message-1.channel-1", "detail": None, "tries": 1, "next_at": START}
     yield "outbox", row | sent | {"failed": None, "created_at": START}

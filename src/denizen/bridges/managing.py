@@ -28,7 +28,7 @@ from denizen.spaces import directory, leaving, posting
 from denizen.spaces.handles import check_name, handle_from
 from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import addresses, bridges, carried, channels, drafts, outbox, spaces
+from denizen.storage.schema import addresses, bridges, carried, channels, drafts, outbox, spaces, told_statuses
 
 ROOM_CHARACTERS: Final = 255
 
@@ -42,6 +42,7 @@ _mark_bridged = statement(update(spaces).where(spaces.c.id == bindparam("space")
 _drop_outbox = statement(delete(outbox).where(outbox.c.channel_id == bindparam("channel")))
 _drop_carried = statement(delete(carried).where(carried.c.channel_id == bindparam("channel")))
 _drop_drafts = statement(delete(drafts).where(drafts.c.channel_id == bindparam("channel")))
+_drop_told = statement(delete(told_statuses).where(told_statuses.c.channel_id == bindparam("channel")))
 _drop_channel = statement(delete(channels).where(channels.c.id == bindparam("channel")))
 _drop_codes = statement(delete(outbox).where(outbox.c.bridge_id == bindparam("bridge")))
 _drop_addresses = statement(delete(addresses).where(addresses.c.bridge_id == bindparam("bridge")))
@@ -269,6 +270,7 @@ def drop_channel(tx: Tx, channel_id: ChannelId) -> None:
     tx.run(_drop_outbox, channel=channel_id)
     tx.run(_drop_carried, channel=channel_id)
     tx.run(_drop_drafts, channel=channel_id)
+    tx.run(_drop_told, channel=channel_id)
     tx.run(_drop_channel, channel=channel_id)
 
 

@@ -142,6 +142,7 @@ class Outgoing:
     """The room; for a code, the account."""
     text: str = ""
     author: str = ""
+    """Empty: the bridge itself says it."""
     author_handle: str = ""
     author_kind: str = ""
     of: str | None = None

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from denizen import failpoints
 from denizen.access import secrets
 from denizen.access.vault import Vault
-from denizen.bridges import addresses, receiving, registry, sending
+from denizen.bridges import addresses, receiving, registry, sending, told_statuses
 from denizen.bridges.live import LiveRooms
 from denizen.bridges.managing import BridgePolicy
 from denizen.bridges.port import (
@@ -98,6 +98,9 @@ class _Carrier:
     """How often in a row reading ended in a defect."""
     read_at: int = 0
     """Not before this the service is read again, whatever is hinted."""
+    tells_statuses: bool = True
+    statuses_at: int = 0
+    """When to look for statuses that are to be told elsewhere."""
     live: LiveRooms | None = None
     """Shows what happens, if the service can."""
     task: asyncio.Task[None] | None = None
@@ -228,6 +231,8 @@ class BridgeRunner:
             kind = deps.policy.kinds[bridge.kind]
             if kind.reads:
                 carrier.problem = bridge.error
+            # Not by mail: programs answer it, and so they would talk with each other.
+            carrier.tells_statuses = not kind.holds_threads
             return kind.open(settings, await self._means(carrier, secret))
         except (NotFound, StorageError):
             raise
@@ -308,13 +313,25 @@ class BridgeRunner:
 
         while self._goes_on(carrier):
             carrier.sending.hinted.clear()
+            await self._tell_statuses(carrier)
             for number in await self._db.read(sending.due, lease.bridge_id):
                 if number not in busy:
                     busy[number] = tasks.create_task(send(number), name=f"sending {number}")
             await self._note_parked(carrier)
             if not busy:
                 self._note_idle(carrier.sending)
-            await self._clock.wait(carrier.sending.hinted, await self._pause(lease.bridge_id, busy))
+            await self._clock.wait(carrier.sending.hinted, await self._pause(carrier, busy))
+
+    async def _tell_statuses(self, carrier: _Carrier) -> None:
+        """Put what people elsewhere have to be told of their waiting into the outbox."""
+        now, bridge_id = self._clock.now(), carrier.lease.bridge_id
+        if 0 < carrier.statuses_at - now <= LOOK_SECONDS * SECOND:  # Otherwise the clock was set back.
+            return
+        found = await self._db.read(told_statuses.untold, bridge_id) if carrier.tells_statuses else []
+        if any(each.is_due(now) for each in found):
+            await self._db.write(told_statuses.tell, carrier.lease)
+        later = [each.at for each in found if not each.is_due(now)]
+        carrier.statuses_at = min([now + int(LOOK_SECONDS * SECOND), *later])
 
     async def _note_parked(self, carrier: _Carrier) -> None:
         if await self._db.read(registry.is_parked, carrier.lease.bridge_id):
@@ -325,11 +342,11 @@ class BridgeRunner:
         looking.idle += 1
         self._tasks.changed.set()
 
-    async def _pause(self, bridge_id: BridgeId, busy: Container[int]) -> float:
-        if busy:
-            return LOOK_SECONDS  # Whichever is sent first ends the pause.
-        at = await self._db.read(sending.next_at, bridge_id)
-        return LOOK_SECONDS if at is None else min(max((at - self._clock.now()) / SECOND, 0.05), LOOK_SECONDS)
+    async def _pause(self, carrier: _Carrier, busy: Container[int]) -> float:
+        # Whichever is sent first ends the pause.
+        next_at = None if busy else await self._db.read(sending.next_at, carrier.lease.bridge_id)
+        at = carrier.statuses_at if next_at is None else min(next_at, carrier.statuses_at)
+        return min(max((at - self._clock.now()) / SECOND, 0.05), LOOK_SECONDS)
 
     async def _read_all(self, carrier: _Carrier, adapter: Adapter) -> None:
         lease = carrier.lease

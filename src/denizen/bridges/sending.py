@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from denizen.access.vault import Vault
-from denizen.bridges import addresses, drafts, receiving, registry
+from denizen.bridges import addresses, drafts, receiving, registry, told_statuses
 from denizen.bridges.port import Later, Outcome, Outgoing, OutgoingFile, Refused, Revoked, Sent, Thread
 from denizen.bridges.registry import Bridge, BridgeLease
 from denizen.clock import SECOND
@@ -169,6 +169,8 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
         except SecretUnreadable:
             return None
         return Outgoing(id, "code", target, text=code, again=again)
+    if action == "status":
+        return _status(tx, row)
     if message_id is None:
         return _withdrawal(tx, row)
     message = posting.find_message(tx, MessageId(message_id))
@@ -217,6 +219,27 @@ def _withdrawal(tx: Tx, row: tuple[Any, ...]) -> Outgoing | None:
         return None
     since = drafts.begun_at(tx, channel_id, message_id)
     return Outgoing(id, action, target, of=draft, again=True, created_at=since)
+
+
+def _status(tx: Tx, row: tuple[Any, ...]) -> Outgoing | None:
+    """Why somebody there has no answer yet, said by the bridge itself; None if that is over."""
+    _, channel_id, target, _, _, id, about, tries, created_at = row
+    found = told_statuses.find(tx, channel_id, about)
+    if found is None:
+        return None
+    text, reply_to = found
+    again = tries > 0
+    return Outgoing(
+        id,
+        "post",
+        target,
+        text=text,
+        author_kind="service",
+        reply_to=reply_to,
+        again=again,
+        last_sent=value(tx, _last_sent, channel_id=channel_id) if again else None,
+        created_at=created_at,
+    )
 
 
 def message_of(tx: Tx, number: int) -> str | None:

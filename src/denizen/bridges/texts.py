@@ -41,8 +41,8 @@ def utf16_units(text: str) -> int:
 
 
 def named(what: Outgoing, speaker: str) -> str:
-    """The text, with the author before it unless it is the agent that the bot is."""
-    is_bot = bool(speaker) and what.author_handle == speaker.removeprefix("@")
+    """The text, with the author before it unless that is the bridge itself, or the agent that the bot is."""
+    is_bot = not what.author or (bool(speaker) and what.author_handle == speaker.removeprefix("@"))
     return what.text if is_bot else f"{what.author}: {what.text}"
 
 

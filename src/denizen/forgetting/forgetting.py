@@ -44,6 +44,7 @@ from denizen.storage.schema import (
     signals,
     spaces,
     tokens,
+    told_statuses,
     voice_feelings,
     voice_signals,
 )
@@ -207,6 +208,7 @@ _of_channel = [
         (outbox, outbox.c.channel_id),
         (carried, carried.c.channel_id),
         (drafts, drafts.c.channel_id),
+        (told_statuses, told_statuses.c.channel_id),
         (channels, channels.c.id),
     )
 ]

@@ -51,65 +51,92 @@ class _Wording:
     then: str
     """What happens next, and who can fix it."""
     actions: tuple[Action, ...] = ()
+    elsewhere: str = ""
+    """All of it for people in a room elsewhere, who cannot open the settings; "": as above, without the reason."""
 
+
+_FIXED: Final = " Your message is kept. {agent} answers by itself when an admin has fixed this."
 
 _WORDINGS: Final[Mapping[Cause, _Wording]] = {
     "key": _Wording(
         "{provider} rejected the API key of {agent}{because}.",
         "Check it under Administration › Keys; {agent} then answers by itself.",
         ("try_again", "settings"),
+        "{agent} cannot answer now: the model that it thinks with denies it access." + _FIXED,
     ),
     "model": _Wording(
         "{agent} cannot use the model {model}{because}.",
         "Choose another model in the settings of {agent}; it then answers by itself.",
         ("try_again", "settings"),
+        "{agent} cannot answer now: its model is not available." + _FIXED,
     ),
     "tool": _Wording(
         "{agent} cannot use one of its tools here{because}.",
         "Add the tool to this server, or take it out of the settings of {agent}; it then answers by itself.",
         ("try_again", "settings"),
+        "{agent} cannot answer now: one of its tools is missing." + _FIXED,
     ),
     "price": _Wording(
         "{agent} has a budget in dollars, and the price of the model {model} is unknown.",
         "Set a price, or a budget in tokens; {agent} then answers by itself.",
         ("try_again", "settings"),
+        "{agent} cannot answer now: what its model costs is unknown." + _FIXED,
     ),
     "definition": _Wording(
         "{agent} cannot start here{because}.",
         "Correct the settings of {agent}; it then answers by itself.",
         ("try_again", "settings"),
+        "{agent} cannot answer now: its settings are not valid." + _FIXED,
     ),
-    "failing": _Wording("{agent} has trouble answering{because}.", "It tries again by itself.", ("try_again",)),
+    "failing": _Wording(
+        "{agent} has trouble answering{because}.",
+        "It tries again by itself.",
+        ("try_again",),
+        "{agent} has trouble answering. Your message is kept, and {agent} tries again by itself.",
+    ),
     "refused": _Wording(
         "{provider} refused to process this message{because}.",
         "{agent} has set it aside and goes on with the rest.",
         ("try_again",),
+        "{agent} could not process this message and goes on with the rest. Write it in other words, or ask an admin.",
     ),
     "too_large": _Wording(
         "This message is too long for the model {model}.",
         "{agent} has set it aside and goes on with the rest. Send it in parts, or choose a model with a larger window.",
         ("try_again", "settings"),
+        "This message is too long for {agent}, which goes on with the rest. Send it in parts.",
     ),
     "gave_up": _Wording(
         "{agent} tried {count} times to answer this and failed{because}.",
         "It has set the message aside and goes on with the rest.",
         ("try_again",),
+        "{agent} tried {count} times to answer this and failed. Write again, or ask an admin to have it tried again.",
     ),
     "interrupted": _Wording(
         "The server stopped {count} times while {agent} was reading this.",
         "{agent} has set the message aside and goes on with the rest.",
         ("try_again",),
+        "The server stopped {count} times while {agent} was reading this. Write again, or ask an admin.",
     ),
     "limit": _Wording("{agent} reached its limit of {limit} before it had answered.", "Ask again.", ("ask",)),
-    "no_reply": _Wording("{agent} read this and did not reply.", "", ("ask",)),
+    "no_reply": _Wording(
+        "{agent} read this and did not reply.",
+        "",
+        ("ask",),
+        "{agent} read this and did not reply. Write again if you need an answer.",
+    ),
     "stopped": _Wording("{by} stopped {agent} before it had answered.", "Ask again for an answer.", ("ask",)),
     "budget": _Wording(
         "The budget of {agent} is used up{because}.",
         "Your message is kept. {agent} answers when the budget begins anew or is raised.",
         ("budget",),
+        "The budget of {agent} is used up. Your message is kept. {agent} answers when it begins anew or is raised.",
     ),
     "suspended": _Wording(
-        "{agent} is suspended.", "Your message is kept. {agent} answers when somebody resumes it.", ("resume",)
+        "{agent} is suspended.",
+        "Your message is kept. {agent} answers when somebody resumes it.",
+        ("resume",),
+        "{agent} is suspended. Your message is kept. {agent} answers when an admin resumes it.",
     ),
     "deleted": _Wording("{agent} was deleted and will not answer.", "Ask somebody else."),
 }
@@ -119,10 +146,11 @@ _NO_KEY: Final = _Wording(
     "{agent} has no API key for {provider}.",
     "Add one under Administration › Keys; {agent} then answers by itself.",
     ("try_again", "settings"),
+    "{agent} cannot answer now: it has no access to the model that it thinks with." + _FIXED,
 )
 """For the cause `key`, where the detail `missing` says that there is no key."""
-_NEXT_DAY: Final = "Your message is kept. {agent} answers after 00:00 UTC, or when the limit is raised."
-_RAISED: Final = "Your message is kept. {agent} answers when the limit is raised."
+_NEXT_DAY: Final = "Your message is kept. {agent} answers after 00:00 UTC, or when an admin raises the limit."
+_RAISED: Final = "Your message is kept. {agent} answers when an admin raises the limit."
 _BUDGETS: Final[Mapping[str, _Wording]] = {
     "agent:day": _Wording("The budget of {agent} for today is used up.", _NEXT_DAY, ("budget",)),
     "agent:total": _Wording("The budget of {agent} is used up.", _RAISED, ("budget",)),
@@ -153,8 +181,20 @@ class SpaceStatus:
     def text(self) -> str:
         """What prevents the answer, what happens next and who can fix it, for the person who waits."""
         wording = _wording(self.cause, self.detail)
-        words = _Words(self.detail, agent=self.agent_name)
-        said = " ".join(part.format_map(words) for part in (wording.trouble, wording.then) if part)
+        return self._said(wording.trouble, wording.then, self.detail)
+
+    @property
+    def text_elsewhere(self) -> str:
+        """The same for somebody in a room elsewhere, perhaps a guest: without the reason, which may tell of keys and
+        providers, and without what they cannot open.
+        """
+        wording = _wording(self.cause, self.detail)
+        detail = {name: value for name, value in self.detail.items() if name != "reason"}
+        return self._said(*((wording.elsewhere, "") if wording.elsewhere else (wording.trouble, wording.then)), detail)
+
+    def _said(self, trouble: str, then: str, detail: Mapping[str, JsonValue]) -> str:
+        words = _Words(detail, agent=self.agent_name)
+        said = " ".join(part.format_map(words) for part in (trouble, then) if part)
         return said[0].upper() + said[1:]
 
     @property
@@ -395,6 +435,13 @@ _of_space = statement(
         space_statuses.c.created_at, space_statuses.c.agent_id, space_statuses.c.cause
     )
 )
+_one = statement(
+    _statuses.where(
+        space_statuses.c.space_id == bindparam("space_id"),
+        space_statuses.c.agent_id == bindparam("agent_id"),
+        _cause == bindparam("cause"),
+    )
+)
 _of_agent = statement(
     _statuses.where(space_statuses.c.agent_id == bindparam("agent_id")).order_by(
         space_statuses.c.created_at, space_statuses.c.space_id, space_statuses.c.cause
@@ -410,6 +457,12 @@ _in_spaces_of = statement(
 def of_space(tx: Tx, space_id: SpaceId) -> list[SpaceStatus]:
     """The statuses of the space, oldest first."""
     return [_status(row) for row in tx.all(_of_space, space_id=space_id)]
+
+
+def find(tx: Tx, space_id: SpaceId, agent_id: AgentId, cause: str) -> SpaceStatus | None:
+    """The status of this agent in the space with this cause, if it is shown."""
+    row = tx.one(_one, space_id=space_id, agent_id=agent_id, cause=cause)
+    return None if row is None else _status(row)
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[SpaceStatus]:

@@ -1385,6 +1385,16 @@ drafts = Table(
     sqlite_with_rowid=False,
 )
 
+told_statuses = Table(
+    "told_statuses",  # which status of an agent was last told in a room elsewhere: each once
+    metadata,
+    _key("channel_id", "channels.id"),
+    _key("agent_id", "agents.id"),
+    _key("cause"),
+    _int("since"),  # when that status began
+    sqlite_with_rowid=False,
+)
+
 outbox = Table(
     "outbox",  # what is to be sent elsewhere; deleted when it was
     metadata,
@@ -1393,9 +1403,9 @@ outbox = Table(
     Column("channel_id", Text, ForeignKey("channels.id")),  # NULL: it goes to an account
     _text("target"),  # the room or account elsewhere
     Column("message_id", Text, ForeignKey("messages.id")),
-    _text("action"),  # post, edit, delete, react, unreact; code
+    _text("action"),  # post, edit, delete, react, unreact; status; code
     _text("transaction_id"),  # made from the message's id; the number is given again when the row is gone
-    Column("detail", Text),  # the emoji; a sealed code. Never text of a message
+    Column("detail", Text),  # the emoji; the agent, cause and beginning of a status; a sealed code. Never text
     _int("tries", 0),  # how often sending has begun
     _int("next_at", 0),  # when it may be sent
     Column("failed", Text),  # why it cannot be delivered: a sentence; NULL: it waits

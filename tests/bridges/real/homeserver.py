@@ -33,7 +33,7 @@ class Relay:
     def __init__(self, port: int | None = None) -> None:
         self._port = port or free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self.take: Callable[[str], Awaitable[None]] | None = None
+        self.take: Callable[[str, bytes], Awaitable[None]] | None = None
 
     def listening(self) -> AbstractAsyncContextManager[str]:
         return listening(self._handle, self._port)
@@ -41,7 +41,7 @@ class Relay:
     async def _handle(self, request: web.Request) -> web.Response:
         if self.take is None:
             return web.json_response({}, status=503)
-        await self.take(request.headers.get("Authorization", ""))
+        await self.take(request.headers.get("Authorization", ""), await request.read())
         return web.json_response({})
 
 
@@ -217,7 +217,8 @@ class Matrix:
             about = f" (to {self._ours.get(replied, replied)})" if replied else ""
             assert content[MARK]["kind"]
             self._ours[id] = number
-            self._say(room, id, f"{author}: {content['body']}{about}")
+            by = "" if content["msgtype"] == "m.notice" else f"{author}: "  # A notice is the bridge's own.
+            self._say(room, id, f"{by}{content['body']}{about}")
 
     def _say(self, room: str, id: str, line: str) -> None:
         self.said.append(f"{room}: {line}")

@@ -20,6 +20,7 @@ from tests.bridges.listening import listening
 from tests.bridges.live_suite import LiveSuite, Pen
 from tests.bridges.real.homeserver import Matrix, Relay
 from tests.bridges.real.synapse import HS_TOKEN, Synapse
+from tests.bridges.status_suite import StatusSuite
 from tests.world import World
 
 
@@ -30,7 +31,7 @@ async def matrix(synapse: Synapse) -> AsyncIterator[Matrix]:
         yield found
 
 
-class TestMatrix(LiveSuite, BridgeSuite):
+class TestMatrix(LiveSuite, StatusSuite, BridgeSuite):
     @pytest.fixture
     def service(self, matrix: Matrix) -> Service:
         return matrix

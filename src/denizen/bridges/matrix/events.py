@@ -157,7 +157,9 @@ def _mentioned(told: Mapping[str, Any]) -> list[str]:
 
 def text_content(text: str, html: str | None, what: Outgoing) -> dict[str, Any]:
     """The content of a message with this text."""
-    content: dict[str, Any] = {"msgtype": "m.text", "body": text, MARK: mark(what), "m.mentions": {}}
+    # A notice, which no program answers, is what the bridge itself says.
+    kind = "m.text" if what.author else "m.notice"
+    content: dict[str, Any] = {"msgtype": kind, "body": text, MARK: mark(what), "m.mentions": {}}
     if html is not None:
         content |= {"format": "org.matrix.custom.html", "formatted_body": html}
     return content

@@ -246,8 +246,9 @@ class SlackAdapter:
         return str((await self._api.call("chat.postMessage", wanted)).get("ts"))
 
     def _face(self, what: Outgoing) -> dict[str, str]:
-        """The name and icon of the author, unless it is the agent that the app is."""
-        is_app = bool(self._settings.speaker) and what.author_handle == self._settings.speaker.removeprefix("@")
+        """The name and icon of the author, unless that is the bridge itself, or the agent that the app is."""
+        speaker = self._settings.speaker.removeprefix("@")
+        is_app = not what.author or (bool(speaker) and what.author_handle == speaker)
         if is_app or not self._customizes:
             return {}
         icon = self._settings.icons.get(what.author_handle, "")

@@ -1,0 +1,151 @@
+"""Tells people in rooms elsewhere why their message has no answer yet: the statuses of a space that concern them.
+
+A status that has lasted gets a row in the outbox of each room from which somebody waits because of it. Which status was
+told where is kept, so that each is told once, however often the agent tries again. What is sent is the status as it is
+then; nothing is, if it is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import bindparam, or_, select
+
+from denizen.bridges import registry
+from denizen.bridges.registry import BridgeLease
+from denizen.clock import SECOND
+from denizen.ids import AgentId, BridgeId, ChannelId, SpaceId
+from denizen.inbox import statuses
+from denizen.inbox.statuses import SpaceStatus
+from denizen.storage.database import Tx, insert_into, insert_or_update, select_where, statement
+from denizen.storage.schema import (
+    bridges,
+    carried,
+    channels,
+    events,
+    memberships,
+    outbox,
+    space_statuses,
+    told_statuses,
+)
+
+SETTLED_SECONDS: Final = 60
+"""Trouble that is over sooner is not told elsewhere."""
+
+_untold = statement(
+    select(
+        channels.c.id,
+        channels.c.room,
+        space_statuses.c.space_id,
+        space_statuses.c.agent_id,
+        space_statuses.c.cause,
+    )
+    .join(bridges, bridges.c.id == channels.c.bridge_id)
+    .join(
+        memberships,
+        (memberships.c.space_id == channels.c.space_id) & (memberships.c.entity_id == bridges.c.entity_id),
+    )
+    .join(space_statuses, space_statuses.c.space_id == channels.c.space_id)
+    .outerjoin(
+        told_statuses,
+        (told_statuses.c.channel_id == channels.c.id)
+        & (told_statuses.c.agent_id == space_statuses.c.agent_id)
+        & (told_statuses.c.cause == space_statuses.c.cause),
+    )
+    .where(
+        channels.c.bridge_id == bindparam("bridge_id"),
+        or_(told_statuses.c.since.is_(None), told_statuses.c.since != space_statuses.c.created_at),
+    )
+    .order_by(space_statuses.c.created_at, channels.c.id)
+)
+_came_in = select_where(carried, "channel_id, outside_id", "message_id", carried.c.direction == "in")
+# Without the channel: rooms have many messages, and few of them wait.
+_waiting = statement(
+    select(carried.c.channel_id, carried.c.outside_id)
+    .select_from(events.join(carried, carried.c.message_id == events.c.message_id))
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.state != "done",  # must match the condition of the partial index exactly
+        events.c.space_id == bindparam("space_id"),
+        events.c.waits == 1,
+        carried.c.direction == "in",
+    )
+    .order_by(events.c.number.desc())
+)
+_tell = insert_or_update(told_statuses, set_="since")
+_send = insert_into(
+    outbox, "bridge_id", "channel_id", "target", "action", "transaction_id", "detail", "next_at", "created_at"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UntoldStatus:
+    """A status that somebody in a room elsewhere waits because of, and has not been told."""
+
+    channel_id: ChannelId
+    room: str
+    status: SpaceStatus
+
+    @property
+    def at(self) -> int:
+        """When it is to be told."""
+        return self.status.created_at + SETTLED_SECONDS * SECOND
+
+    def is_due(self, now: int) -> bool:
+        """Whether it has lasted. One that begins later than now is told: the clock was set back."""
+        return self.at <= now or self.status.created_at > now
+
+
+def untold(tx: Tx, bridge_id: BridgeId) -> list[UntoldStatus]:
+    """The statuses that are to be told in rooms of the bridge, now or later, oldest first."""
+    found: list[UntoldStatus] = []
+    for channel_id, room, space_id, agent_id, cause in tx.all(_untold, bridge_id=bridge_id):
+        status = statuses.find(tx, space_id, agent_id, cause)
+        if status is not None and who_waits(tx, channel_id, status) is not None:
+            found.append(UntoldStatus(channel_id, room, status))
+    return found
+
+
+def who_waits(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> str | None:
+    """The id, elsewhere, of the newest message from this room that waits because of the status; None: none does."""
+    about = () if status.message_id is None else tx.all(_came_in, message_id=status.message_id)
+    waiting = tx.all(_waiting, agent_id=status.agent_id, space_id=status.space_id)
+    return next((outside_id for where, outside_id in (*about, *waiting) if where == channel_id), None)
+
+
+def tell(tx: Tx, held: BridgeLease) -> None:
+    """Have every status told that has lasted, once in each room."""
+    registry.lock(tx, held.bridge_id, held)
+    for each in untold(tx, held.bridge_id):
+        if each.is_due(tx.now):
+            status, about = each.status, f"{each.status.agent_id} {each.status.cause} {each.status.created_at}"
+            tx.run(
+                _tell,
+                channel_id=each.channel_id,
+                agent_id=status.agent_id,
+                cause=status.cause,
+                since=status.created_at,
+            )
+            tx.run(
+                _send,
+                bridge_id=held.bridge_id,
+                channel_id=each.channel_id,
+                target=each.room,
+                action="status",
+                transaction_id=f"{each.channel_id} {about}".replace(" ", "."),
+                detail=about,
+                next_at=tx.now,
+                created_at=tx.now,
+            )
+
+
+def find(tx: Tx, channel_id: ChannelId, about: str) -> tuple[str, str] | None:
+    """What is to be said of the status now, and the id, elsewhere, of the message that waits; None if it is over."""
+    agent_id, cause, since = about.split(" ")
+    channel = registry.get_channel(tx, channel_id)
+    status = statuses.find(tx, SpaceId(channel.space_id), AgentId(agent_id), cause)
+    if status is None or status.created_at != int(since):
+        return None
+    waits = who_waits(tx, channel_id, status)
+    return None if waits is None else (status.text_elsewhere, waits)
