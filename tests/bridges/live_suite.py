@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import pytest
@@ -11,6 +13,8 @@ from sqlalchemy import select
 from denizen import failpoints, reply, scripted
 from denizen.bridges.drafts import WRITING
 from denizen.bridges.live import DRAFT_SHOWN
+from denizen.bus.port import Frame
+from denizen.bus.streams import TypingElsewhere, from_payload, space_topic
 from denizen.models.scripted import Turn
 from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import drafts
@@ -57,6 +61,20 @@ async def build_writing(bay: World, live: LiveService, pen: Pen, *turns: Turn) -
     live.settings = live.streaming
     ada = await bay.agent("Ada", model=scripted(*(turns or (reply(TEXT), "Told Eve.")), pause=pen.pause))
     return await build(bay, live, ada)
+
+
+@asynccontextmanager
+async def typing_in(bay: World, pier: Pier) -> AsyncGenerator[AsyncIterator[TypingElsewhere]]:
+    """What people of the pier are told of who types elsewhere, from now on."""
+    async with bay.denizen.bus.subscribe(space_topic(pier.space.id)) as frames:
+
+        async def typing() -> AsyncIterator[TypingElsewhere]:
+            async for frame in frames:
+                assert isinstance(frame, Frame)
+                if isinstance(told := from_payload(frame.payload), TypingElsewhere):
+                    yield told
+
+        yield typing()
 
 
 def _drafts(tx: Tx) -> list[str]:

@@ -9,14 +9,14 @@ import pytest
 
 from denizen import reply, scripted
 from denizen.bridges.discord.events import Known, edit_of, id_at, instant_of, message_of, text_of
+from denizen.bridges.live import HEARD_SECONDS
 from denizen.bridges.running import SENT
-from denizen.bus.port import Frame
-from denizen.bus.streams import TypingElsewhere, space_topic
+from denizen.bus.streams import TypingElsewhere
 from denizen.clock import SECOND
 from tests.bridges.conformance import ROOM, Service, build, kill_once_at
 from tests.bridges.discord_api import BOT, DiscordApi
 from tests.bridges.listening import listening
-from tests.bridges.live_suite import Pen, SocketLiveSuite
+from tests.bridges.live_suite import Pen, SocketLiveSuite, typing_in
 from tests.world import World
 
 
@@ -155,17 +155,42 @@ async def test_an_agent_that_thinks_is_shown_as_typing_until_it_has_spoken(bay: 
 async def test_somebody_who_types_there_is_shown_as_typing_here(bay: World, discord: DiscordApi) -> None:
     """Only now, and only in that space: nothing of it is stored."""
     pier = await build(bay, discord)
-    topic = space_topic(pier.space.id)
-    async with bay.denizen.living(), bay.denizen.bus.subscribe(topic) as frames, asyncio.timeout(60):
+    await discord.write(ROOM, "Eve", "Ahoy!")
+    await pier.run()
+    async with bay.denizen.living(), typing_in(bay, pier) as typing, asyncio.timeout(60):
         await bay.run()
         await discord.type(ROOM, "Eve")
-        told = TypingElsewhere(pier.space.id, "Eve", str(sum(b"Eve"))).to_payload()
-        async for frame in frames:
-            assert isinstance(frame, Frame)
-            if frame.payload["type"] == "typing":
-                assert frame.payload == told
-                break
-    assert await pier.lines() == []
+        assert await anext(typing) == TypingElsewhere(pier.space.id, "Eve", str(sum(b"Eve")))
+    assert await pier.lines() == ["Eve: Ahoy!"]
+
+
+async def test_only_people_of_the_space_are_shown_as_typing(bay: World, discord: DiscordApi) -> None:
+    """Not who has never written, nor who was removed."""
+    pier = await build(bay, discord)
+    for who in ("Mia", "Eve"):
+        await discord.write(ROOM, who, "Ahoy!")
+    await pier.run()
+    await bay.denizen.people.remove(await bay.denizen.people.find("mia-discord"))
+    async with bay.denizen.living(), typing_in(bay, pier) as typing, asyncio.timeout(60):
+        await bay.run()
+        for who in ("Stranger", "Mia", "Eve"):
+            await discord.type(ROOM, who)
+        assert (await anext(typing)).name == "Eve"
+
+
+async def test_who_types_on_and_on_is_shown_now_and_then(bay: World, discord: DiscordApi) -> None:
+    pier = await build(bay, discord)
+    for who in ("Eve", "Mia"):
+        await discord.write(ROOM, who, "Ahoy!")
+    await pier.run()
+    async with bay.denizen.living(), typing_in(bay, pier) as typing, asyncio.timeout(60):
+        await bay.run()
+        for who in ("Eve", "Eve", "Eve", "Mia"):
+            await discord.type(ROOM, who)
+        assert [(await anext(typing)).name for _ in range(2)] == ["Eve", "Mia"]
+        bay.clock.advance(HEARD_SECONDS)
+        await discord.type(ROOM, "Eve")
+        assert (await anext(typing)).name == "Eve"
 
 
 KNOWN = Known(BOT, "ada", {"1": "eve-discord"})

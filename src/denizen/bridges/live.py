@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select
 
 from denizen import failpoints
-from denizen.bridges import drafts, registry
+from denizen.bridges import addresses, drafts, registry
 from denizen.bridges.port import Author, LiveAdapter, Outgoing, Writer
 from denizen.bridges.registry import BridgeLease, Channel
 from denizen.bus.port import Bus, Frame, Subscription
@@ -33,9 +33,9 @@ from denizen.bus.streams import (
 )
 from denizen.clock import SECOND, Clock
 from denizen.errors import SubscriberTooSlow
-from denizen.ids import AgentId, ChannelId, MessageId, SpaceId
+from denizen.ids import AgentId, BridgeId, ChannelId, MessageId, SpaceId
 from denizen.spaces import directory
-from denizen.storage.database import Database, Tx, statement, values
+from denizen.storage.database import Database, Tx, statement, storable, values
 from denizen.storage.schema import events
 
 DRAFT_SHOWN: Final = failpoints.declare("bridge.draft_shown")
@@ -44,6 +44,10 @@ LOOK_SECONDS: Final = 30.0
 """New rooms and agents are noticed so soon."""
 TYPING_SECONDS: Final = 4.5
 """Services show somebody as typing for five seconds or longer."""
+HEARD_SECONDS: Final = 5.0
+"""That somebody types there is told here at most so often."""
+MOST_HEARD: Final = 100
+"""So many accounts are heard typing at a time. Further ones are not looked up."""
 DRAFT_SECONDS: Final = 1.5
 """A draft is changed at most so often."""
 STALE_SECONDS: Final = 300.0
@@ -97,6 +101,17 @@ def _at_work(tx: Tx, agent_id: AgentId) -> set[SpaceId]:
     return set(values(tx, _at_work_in, agent_id=agent_id))
 
 
+def _known_typists(tx: Tx, bridge_id: BridgeId, typists: Iterable[tuple[SpaceId, Writer]]) -> list[TypingElsewhere]:
+    """Those who are known by their accounts and are in the space."""
+    found: list[TypingElsewhere] = []
+    for space_id, who in typists:
+        address = addresses.find(tx, bridge_id, storable(who.account))
+        author = None if address is None else addresses.author(tx, address, who, space_id)
+        if author is not None and directory.is_member(tx, space_id, author):
+            found.append(TypingElsewhere(space_id, directory.get_entity(tx, author).name, who.account))
+    return found
+
+
 class LiveRooms:
     """Runs as long as this process carries the bridge's messages."""
 
@@ -116,6 +131,10 @@ class LiveRooms:
         self._typing: dict[tuple[str, AgentId], int] = {}
         """When to show again that an agent types in a room."""
         self._stopped: list[tuple[str, AgentId]] = []
+        self._heard: dict[tuple[str, str], int] = {}
+        """When it was last heard that an account types in a room."""
+        self._typists: list[tuple[str, Writer]] = []
+        """Who is to be told of."""
         self._changed = asyncio.Event()
         self._look_at = 0
         self._frames: Subscription | None = None
@@ -225,11 +244,20 @@ class LiveRooms:
     # What happens there
 
     def hear_typing(self, room: str, who: Writer) -> None:
-        """Tell the people here that somebody types there."""
-        for each in self._around.channels:
-            if each.room == room:
-                frame = TypingElsewhere(each.space_id, who.name, who.account)
-                self._bus.publish(space_topic(each.space_id), frame.to_payload())
+        """Have the people here told that somebody types there, if it is one of them and they were not told just now."""
+        now, key = self._clock.now(), (room, who.account)
+        self._heard = {each: at for each, at in self._heard.items() if 0 <= now - at < HEARD_SECONDS * SECOND}
+        if key not in self._heard and len(self._heard) < MOST_HEARD:
+            self._heard[key] = now
+            self._typists.append((room, who))
+            self._changed.set()
+
+    async def _tell_who_types(self) -> None:
+        typists, self._typists = self._typists, []
+        spaces = {each.room: each.space_id for each in self._around.channels}
+        known = [(spaces[room], who) for room, who in typists if room in spaces]
+        for frame in await self._db.read(_known_typists, self._lease.bridge_id, known) if known else ():
+            self._bus.publish(space_topic(frame.space), frame.to_payload())
 
     # Showing
 
@@ -240,6 +268,7 @@ class LiveRooms:
 
     async def _show(self) -> float:
         """Show what is to be shown now. Returns in how many seconds there may be more."""
+        await self._tell_who_types()
         now = self._clock.now()
         if now >= self._look_at:
             self._look_at = now + int(LOOK_SECONDS * SECOND)
