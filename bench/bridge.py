@@ -118,8 +118,8 @@ async def _carry(job: Job) -> None:
     relay = Relay(job.port)
     async with Runtime(job.url, secret_key=job.key, pace=PACE) as denizen:
 
-        async def take(token: str) -> None:
-            await denizen.bridges.receive_push(job.bridge, token)
+        async def take(token: str, body: bytes) -> None:
+            await denizen.bridges.receive_push(job.bridge, token, body)
 
         relay.take = take
         async with relay.listening(), denizen.living():

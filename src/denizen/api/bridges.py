@@ -15,7 +15,9 @@ from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.subject import OrganizationRef, PersonRef, Subject, id_of, requester_of
 from denizen.bridges import addresses, managing, registry
 from denizen.bridges.addresses import BridgeAddress, KnownAddress
+from denizen.bridges.matrix import pushes
 from denizen.bridges.matrix.kind import MatrixSettings
+from denizen.bridges.matrix.pushes import Push
 from denizen.bridges.receiving import Origin, Receiver
 from denizen.bridges.registry import Backlog, Bridge, Channel, secret_purpose
 from denizen.bridges.running import opened
@@ -160,14 +162,17 @@ class Bridges(Subject):
         room, event = events.parse(body)
         await Receiver(runtime.db, runtime.store_incoming_file).receive(Origin(bridge.id, room), event)
 
-    async def receive_push(self, bridge_id: str, authorization: str) -> None:
-        """Take note that a homeserver has news for a Matrix bridge. What they are is read from the homeserver.
+    async def receive_push(self, bridge_id: str, authorization: str, body: bytes = b"") -> None:
+        """Take note that a homeserver has news for a Matrix bridge, which are read from the homeserver, and who types.
 
         Raises `SignatureWrong` unless it shows the `hs_token` of the bridge's registration.
         """
-        await self._runtime.db.write(self._hint_if_known, bridge_id, authorization.removeprefix("Bearer ").strip())
+        await self._runtime.db.read(self._check_push, bridge_id, authorization.removeprefix("Bearer ").strip())
+        push = pushes.parse(body)
+        if push.has_news or push.typing:
+            await self._runtime.db.write(_announce_push, bridge_id, push)
 
-    def _hint_if_known(self, tx: Tx, bridge_id: str, token: str) -> None:
+    def _check_push(self, tx: Tx, bridge_id: str, token: str) -> None:
         expected, known = _DECOY, False
         try:
             _, settings, _ = opened(tx, self._runtime.vault, self._runtime.bridge_policy, BridgeId(bridge_id))
@@ -177,7 +182,6 @@ class Bridges(Subject):
             pass
         if not hmac.compare_digest(expected.encode(), token.encode()) or not known:
             raise SignatureWrong
-        tx.announce(TO_SEND, {"bridge": bridge_id})
 
     def _with_secret(self, tx: Tx, bridge_id: str) -> tuple[Bridge | None, str]:
         try:
@@ -187,6 +191,13 @@ class Bridges(Subject):
         if bridge.kind != "webhook" or bridge.sealed is None:
             return None, _DECOY
         return bridge, self._runtime.vault.open(bridge.sealed, bridge.purpose)
+
+
+def _announce_push(tx: Tx, bridge_id: str, push: Push) -> None:
+    if push.has_news:
+        tx.announce(TO_SEND, {"bridge": bridge_id})
+    if push.typing:
+        tx.announce(TO_SEND, {"bridge": bridge_id, "typing": dict(push.typing)})
 
 
 def _report(tx: Tx, by: Requester, bridge_id: str) -> BridgeReport:

@@ -374,7 +374,7 @@ class Wiring:
                     self._stop_hints.hint(*told)
             elif topic == TO_SEND:
                 if self._bridge_runner is not None:
-                    self._bridge_runner.hint(str(payload["bridge"]))
+                    self._bridge_runner.hear(payload)
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:

@@ -1,4 +1,4 @@
-"""Listens to hints about bridges from other instances."""
+"""Listens to hints about bridges from other instances: what is to be sent, what is to be read, and who types."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from denizen.spaces.outbox import TO_SEND
 
 
 def hearing_bridges(bus: Bus, runner: BridgeRunner, instance: str) -> AbstractAsyncContextManager[None]:
-    """Inside the block, what other instances have put into the outbox is sent at once."""
+    """Inside the block, what other instances have put into the outbox or were told of is carried at once."""
 
     def hear(item: Frame | Gap) -> None:
         if isinstance(item, Gap):
             runner.hint_all()
         elif item.payload.get("by") != instance:
-            runner.hint(str(item.payload["bridge"]))
+            runner.hear(item.payload)
 
     return hearing(bus, TO_SEND, hear)

@@ -259,6 +259,17 @@ class LiveAdapter(Adapter, Protocol):
         ...
 
 
+@runtime_checkable
+class PushedAdapter(LiveAdapter, Protocol):
+    """An adapter whose service tells this server who types. Any process may be told; only that which carries the
+    bridge's messages knows the rooms.
+    """
+
+    def hear_push(self, typing: Mapping[str, Sequence[str]]) -> None:
+        """Passes on who types: accounts, by the id that rooms have in what the service pushes."""
+        ...
+
+
 class BridgeSettings(BaseModel):
     """The settings of every bridge. Each kind adds its own."""
 

@@ -33,6 +33,7 @@ from denizen.bridges.port import (
     NotReadable,
     Outcome,
     Outgoing,
+    PushedAdapter,
     Writer,
 )
 from denizen.bridges.receiving import Origin, Receiver, StoreFile
@@ -101,6 +102,7 @@ class _Carrier:
     tells_statuses: bool = True
     statuses_at: int = 0
     """When to look for statuses that are to be told elsewhere."""
+    adapter: Adapter | None = None
     live: LiveRooms | None = None
     """Shows what happens, if the service can."""
     task: asyncio.Task[None] | None = None
@@ -167,6 +169,14 @@ class BridgeRunner:
         if carrier is not None:
             carrier.hint()
         self._tasks.hint()
+
+    def hear(self, told: Mapping[str, Any]) -> None:
+        """Take a hint of this or another process: there may be something to carry, or somebody types elsewhere."""
+        typing, carrier = told.get("typing"), self._tasks.running.get(BridgeId(str(told["bridge"])))
+        if typing is None:
+            self.hint(str(told["bridge"]))
+        elif carrier is not None and isinstance(carrier.adapter, PushedAdapter):
+            carrier.adapter.hear_push(typing)
 
     def hint_all(self) -> None:
         """The same for all bridges."""
@@ -259,6 +269,7 @@ class BridgeRunner:
         id = carrier.lease.bridge_id
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(self._hear(carrier, adapter), name=f"news of {id}")]
+            carrier.adapter = adapter
             if isinstance(adapter, LiveAdapter):
                 deps, hint = self._deps, carrier.sending.hinted.set
                 carrier.live = LiveRooms(deps.db, deps.bus, deps.clock, carrier.lease, adapter, hint)

@@ -46,6 +46,7 @@ class Synapse:
             "hs_token": HS_TOKEN,
             "sender_localpart": "denizen",
             "rate_limited": False,
+            "receive_ephemeral": True,
             "namespaces": {
                 "users": [{"exclusive": True, "regex": f"@denizen_.*:{SERVER}"}],
                 "aliases": [{"exclusive": True, "regex": f"#denizen_.*:{SERVER}"}],

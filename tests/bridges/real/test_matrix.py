@@ -12,12 +12,14 @@ import pytest
 from sqlalchemy import delete, select
 
 from denizen import reply, scripted
+from denizen.bridges.registry import Bridge
+from denizen.bus.streams import TypingElsewhere
 from denizen.errors import SignatureWrong
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import carried, channels, outbox
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
 from tests.bridges.listening import listening
-from tests.bridges.live_suite import LiveSuite, Pen
+from tests.bridges.live_suite import LiveSuite, Pen, typing_in
 from tests.bridges.real.homeserver import Matrix, Relay
 from tests.bridges.real.synapse import HS_TOKEN, Synapse
 from tests.bridges.status_suite import StatusSuite
@@ -156,8 +158,8 @@ async def test_a_push_of_the_homeserver_is_a_hint(bay: World, tmp_path: Path) ->
         matrix.url = synapse.url
         pier = await build(bay, matrix)
 
-        async def take(token: str) -> None:
-            await bay.denizen.bridges.receive_push(pier.bridge.id, token)
+        async def take(token: str, body: bytes) -> None:
+            await bay.denizen.bridges.receive_push(pier.bridge.id, token, body)
             heard.append(token)
 
         relay.take = take
@@ -174,6 +176,31 @@ async def test_a_push_of_the_homeserver_is_a_hint(bay: World, tmp_path: Path) ->
             await bay.denizen.bridges.receive_push(pier.bridge.id, wrong)
     with pytest.raises(SignatureWrong):
         await bay.denizen.bridges.receive_push("unknown", f"Bearer {HS_TOKEN}")
+
+
+async def test_somebody_who_types_there_is_shown_as_typing_here(bay: World, tmp_path: Path) -> None:
+    """As the homeserver pushes it, for people of the space only: Mia has never written."""
+    relay, bridges = Relay(), list[Bridge]()
+
+    async def take(token: str, body: bytes) -> None:
+        for each in bridges:
+            await bay.denizen.bridges.receive_push(each.id, token, body)
+
+    # From the beginning: a homeserver whose push was refused pushes nothing for a while, and drops who types.
+    relay.take = take
+    async with relay.listening(), _synapse(tmp_path, relay.url) as synapse:
+        matrix = Matrix(synapse)
+        matrix.url = synapse.url
+        pier = await build(bay, matrix)
+        bridges.append(pier.bridge)
+        await matrix.write(ROOM, "Eve", "Ahoy!")
+        await pier.run()
+        async with bay.denizen.living(), typing_in(bay, pier) as told, asyncio.timeout(120):
+            await bay.run()
+            for who in ("Mia", "Eve"):
+                path = f"/rooms/{quote(matrix.id_of(matrix.room_id(ROOM)))}/typing/@{who.lower()}:test"
+                await asyncio.to_thread(synapse.call, who, "PUT", path, {"typing": True, "timeout": 30_000})
+            assert await anext(told) == TypingElsewhere(pier.space.id, "Eve", "@eve:test")
 
 
 @asynccontextmanager

@@ -31,6 +31,7 @@ from denizen.bridges.port import (
     Outgoing,
     Refused,
     Sent,
+    Writer,
 )
 from denizen.bridges.texts import bytes_in, draft_of, parts_of
 from denizen.clock import SECOND
@@ -355,6 +356,12 @@ class MatrixAdapter:
             user = await self._author(room_id, what) or self._bot
             told = {"typing": typing, "timeout": TYPING_MS} if typing else {"typing": False}
             await self._server.json("PUT", *CLIENT, "rooms", room_id, "typing", user, user=user, json=told)
+
+    def hear_push(self, typing: Mapping[str, Sequence[str]]) -> None:
+        for room, id in self._rooms.items():
+            for user in typing.get(id, ()):
+                if not events.is_ours(user, self._bot):
+                    self._means.heard_typing(room, Writer(user, user, verified=True))
 
     async def show_draft(self, draft: Outgoing) -> str | None:
         with suppress(ServiceError, NotReadable):
