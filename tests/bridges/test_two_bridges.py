@@ -15,16 +15,22 @@ from tests.bridges.in_process import Harbour
 from tests.bridges.listening import listening
 from tests.bridges.mail_server import MailServer, address_of, mail
 from tests.bridges.slack_api import SlackApi
+from tests.bridges.test_webhook import Program
 from tests.world import World
 
 SECRET = "the spare key lies under the blue pot behind the greenhouse"
 
 
-@pytest.fixture(params=["harbour", "telegram", "slack", "discord"])
+@pytest.fixture(params=["harbour", "telegram", "slack", "discord", "webhook"])
 async def elsewhere(request: pytest.FixtureRequest, harbour: Harbour) -> AsyncIterator[Service]:
     """A service besides mail."""
     if request.param == "harbour":
         yield harbour
+        return
+    if request.param == "webhook":
+        program = Program()
+        async with program.listening():
+            yield program
         return
     found = {"telegram": BotApi, "slack": SlackApi, "discord": DiscordApi}[request.param]()
     async with listening(found.handle) as found.url:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -43,6 +43,12 @@ class Program:
         self.url = self.secret = ""
         self.bridge: Bridge
         self.world: World
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[None]:
+        async with await asyncio.start_server(self.serve, "127.0.0.1", 0) as server:
+            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/events"
+            yield
 
     @property
     def kind(self) -> BridgeKind:
@@ -161,8 +167,7 @@ class Program:
 @pytest.fixture
 async def program() -> AsyncGenerator[Program]:
     found = Program()
-    async with await asyncio.start_server(found.serve, "127.0.0.1", 0) as server:
-        found.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/events"
+    async with found.listening():
         yield found
 
 

@@ -73,6 +73,23 @@ async def test_a_disconnected_bridge_says_so(ready_sqlite_url: str) -> None:
         assert harbour.said == [f"{ROOM}: Noor: Hello?"]
 
 
+async def test_people_elsewhere_are_told_why_there_is_no_answer(ready_sqlite_url: str) -> None:
+    """Who waits in a room elsewhere is told there why the agent cannot answer: once, when it has lasted for a minute.
+
+    Docs: bridges.md#what-is-carried
+    """
+    harbour = Harbour()
+    async with open_world(ready_sqlite_url, bridge_kinds=[harbour.kind], pace=UNHURRIED) as world:
+        ada = await world.agent("Ada")
+        await build(world, harbour, ada)
+        await world.denizen.agents.suspend(ada)
+        await harbour.write(ROOM, "Eve", "@ada when?")
+        await world.run()
+        await world.run_after(60)
+        (said,) = harbour.said
+        assert "Ada is suspended. Your message is kept." in said
+
+
 async def _permit(world: World, harbour: Harbour) -> None:
     harbour.permit()
     for each in await world.denizen.bridges.list():

@@ -3298,7 +3298,7 @@ export interface paths {
         get?: never;
         /**
          * Receive a push of a Matrix homeserver; with its hs_token, no access token needed
-         * @description Only a hint: what was written is read from the homeserver, which loses pushes when it is killed.
+         * @description Only a hint of what was written: a homeserver loses pushes when it is killed. It also says who types.
          */
         put: operations["receive_matrix_push"];
         post?: never;

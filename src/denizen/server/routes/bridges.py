@@ -154,9 +154,7 @@ async def receive_bridge_event(request: Request, bridge_id: str) -> Response:
     responses={200: {"content": {"application/json": {"example": {}}}}},
 )
 async def receive_matrix_push(request: Request, bridge_id: str, transaction_id: str) -> dict[str, str]:  # noqa: ARG001
-    """Only a hint of what was written, which is read from the homeserver: it loses pushes when it is killed. Also says
-    who types.
-    """
+    """Only a hint of what was written: a homeserver loses pushes when it is killed. It also says who types."""
     shown, body = request.headers.get("authorization", ""), await request.body()
     await context_of(request).runtime.bridges.receive_push(bridge_id, shown, body)
     return {}
