@@ -76,6 +76,22 @@ async def test_a_question_that_was_read_and_not_answered_is_told(bay: World, har
     assert harbour.said == [f"{line(said)} (to {ROOM}-1)"]
 
 
+async def test_everybody_whom_a_cycle_left_without_an_answer_is_told(bay: World, harbour: Harbour) -> None:
+    """The status names only the newest message."""
+    ada = await bay.agent("Ada", "Nothing to say.", cycle={"silent_reply": "ignore"})
+    pier = await build(bay, harbour, ada)
+    await bay.denizen.bridges.connect(pier.bridge, pier.space, "mole")
+    await pier.run()
+    await harbour.write("mole", "Mia", "@ada where?")
+    await harbour.write(ROOM, "Eve", "@ada when?")
+    await harbour.write(ROOM, "Eve", "@ada please!")
+    await pier.run()
+    await pier.run_after(SETTLED_SECONDS)
+    said = "Ada read this and did not reply. Write again if you need an answer."
+    told = [each for each in harbour.said if said in each]
+    assert sorted(told) == [f"mole: {said} (to mole-1)", f"{line(said)} (to {ROOM}-2)"]
+
+
 async def test_what_is_over_while_the_service_cannot_be_reached_is_not_told(bay: World, harbour: Harbour) -> None:
     ada = await bay.agent("Ada", reply("At noon."), "Told Eve.")
     pier = await build(bay, harbour, ada)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, exists, or_, select
 
 from denizen.bridges import registry
 from denizen.bridges.registry import BridgeLease
 from denizen.clock import SECOND
 from denizen.ids import AgentId, BridgeId, ChannelId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.statuses import SpaceStatus
+from denizen.inbox.statuses import LEFT_UNANSWERED, SpaceStatus
 from denizen.storage.database import Tx, insert_into, insert_or_update, select_where, statement
 from denizen.storage.schema import (
     bridges,
@@ -25,6 +25,7 @@ from denizen.storage.schema import (
     channels,
     events,
     memberships,
+    messages,
     outbox,
     space_statuses,
     told_statuses,
@@ -32,6 +33,8 @@ from denizen.storage.schema import (
 
 SETTLED_SECONDS: Final = 60
 """Trouble that is over sooner is not told elsewhere."""
+LOOKED_AT: Final = 50
+"""So many messages before the newest that waits are looked at for others that the same cycle left without an answer."""
 
 _untold = statement(
     select(
@@ -73,6 +76,33 @@ _waiting = statement(
     )
     .order_by(events.c.number.desc())
 )
+_newest, _about, _own = messages.alias("newest"), events.alias("about"), messages.alias("own")
+_newest_seq = select(_newest.c.seq).where(_newest.c.id == bindparam("message_id")).scalar_subquery()
+_its_cycle = (
+    select(_about.c.cycle_id)
+    .where(_about.c.message_id == bindparam("message_id"), _about.c.agent_id == bindparam("agent_id"))
+    .scalar_subquery()
+)
+_spoke_since = exists().where(
+    _own.c.space_id == messages.c.space_id, _own.c.seq > messages.c.seq, _own.c.author_id == events.c.agent_id
+)
+_left_by_its_cycle = statement(
+    select(carried.c.channel_id, carried.c.outside_id)
+    .select_from(
+        messages.join(events, events.c.message_id == messages.c.id).join(carried, carried.c.message_id == messages.c.id)
+    )
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq <= _newest_seq,
+        messages.c.seq > _newest_seq - LOOKED_AT,
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.waits == 1,
+        events.c.cycle_id == _its_cycle,
+        carried.c.direction == "in",
+        ~_spoke_since,
+    )
+    .order_by(messages.c.seq.desc())
+)
 _tell = insert_or_update(told_statuses, set_="since")
 _send = insert_into(
     outbox, "bridge_id", "channel_id", "target", "action", "transaction_id", "detail", "next_at", "created_at"
@@ -109,9 +139,15 @@ def untold(tx: Tx, bridge_id: BridgeId) -> list[UntoldStatus]:
 
 def who_waits(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> str | None:
     """The id, elsewhere, of the newest message from this room that waits because of the status; None: none does."""
-    about = () if status.message_id is None else tx.all(_came_in, message_id=status.message_id)
-    waiting = tx.all(_waiting, agent_id=status.agent_id, space_id=status.space_id)
-    return next((outside_id for where, outside_id in (*about, *waiting) if where == channel_id), None)
+    whose = {"agent_id": status.agent_id, "space_id": status.space_id}
+    found = tx.all(_waiting, **whose)
+    if status.message_id is not None:
+        newest = tx.all(_came_in, message_id=status.message_id)
+        left = (
+            tx.all(_left_by_its_cycle, message_id=status.message_id, **whose) if status.cause in LEFT_UNANSWERED else []
+        )
+        found = [*newest, *left, *found]
+    return next((outside_id for where, outside_id in found if where == channel_id), None)
 
 
 def tell(tx: Tx, held: BridgeLease) -> None:

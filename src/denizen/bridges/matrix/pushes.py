@@ -47,7 +47,9 @@ def _typing(event: Any) -> tuple[str, JsonValue] | None:
     """The room and the users of an event that says who types; None for another, and where nobody does."""
     match event:
         case {"type": "m.typing", "room_id": str(room), "content": {"user_ids": [*users]}}:
-            known: list[JsonValue] = [each for each in users if isinstance(each, str) and 0 < len(each) <= ID_CHARACTERS]
+            known: list[JsonValue] = [
+                each for each in users if isinstance(each, str) and 0 < len(each) <= ID_CHARACTERS
+            ]
             return (room, known[:MOST_USERS]) if known and len(room) <= ID_CHARACTERS else None
         case _:
             return None
