@@ -174,7 +174,7 @@ def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str, digests: Abstra
     if not newest or newest[0].cycle_id != hand.cycle_id:
         return False
     for message in posting.messages_before(tx, space_id, posting.END, limit=_OWN_MESSAGES)[::-1]:
-        if message.author_id != hand.agent_id or message.cycle_id != hand.cycle_id:
+        if message.cycle_id != hand.cycle_id:
             return False
         if message.text == text and {each.digest for each in message.files} == digests:
             return True
