@@ -345,9 +345,9 @@ def file_line(file: Attachment) -> str:
 
 def human_size(size: int) -> str:
     """A number of bytes for people: `812 bytes`, `2.1 KB`, `4.0 MB`."""
-    if size < 1000:
+    if size < 1_000:
         return f"{size} bytes"
-    return f"{size / 1000:.1f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+    return f"{size / 1_000:.1f} KB" if size < 999_950 else f"{size / 1_000_000:.1f} MB"
 
 
 def _age_line(event: Event, now: int) -> str:
