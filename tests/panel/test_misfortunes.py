@@ -269,10 +269,11 @@ async def test_what_is_forgotten_while_it_is_being_answered_is_not_written(world
 
 async def test_a_check_is_of_what_was_said_last(small_world: World) -> None:
     """Who is asked anew and fails has no verdict on what is gone."""
-    world, answers = small_world, ["Good.", ModelRejected("no"), "Better."]
+    world, answers, checked = small_world, ["Good.", ModelRejected("no"), "Better."], list[str]()
 
-    def decide(_who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+    def decide(_who: str, messages: list[ModelMessage], info: Info) -> Turn:
         if info.tools:
+            checked.append(as_text(messages[1]).rpartition("\n\n")[2])
             return call("report", verdicts=[{"passed": True, "why": "It is."}])
         return answers.pop(0)
 
@@ -288,6 +289,7 @@ async def test_a_check_is_of_what_was_said_last(small_world: World) -> None:
         if answers:
             await world.denizen.rounds.retry(asked, seth)
     assert told == [("done done", True), ("failed cancelled", None), ("done done", True)]
+    assert checked == ["Seth: Good.]", "Seth: Better.]"]
 
 
 async def test_whoever_stops_hands_back_what_it_has_begun(world: World) -> None:

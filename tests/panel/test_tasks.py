@@ -130,6 +130,22 @@ def test_positions_that_contradict_each_other_are_two_camps(one: str, other: str
     assert len(tally(votes).camps) == 2
 
 
+@pytest.mark.parametrize(
+    ("question", "positions", "grouped"),
+    [
+        ("Open it?", ["Yes", "yes.", "Next year"], ("Yes", "Next year")),
+        ("Open it?", ["Yes", "yes."], ()),
+        ("Open it?", [], ()),
+        ("Open it? Options: yes | no", ["yes", "no"], ()),
+    ],
+)
+def test_positions_are_grouped_only_if_they_differ(
+    question: str, positions: list[str], grouped: tuple[str, ...]
+) -> None:
+    """A model would be paid for nothing where all say the same, or have chosen among options."""
+    assert voting.positions_to_group(question, [{"position": each} for each in positions]) == grouped
+
+
 @pytest.mark.parametrize("tool", [assertions.tool(), voting.tool()], ids=lambda tool: tool.name)
 def test_what_a_model_reports_has_no_fields_of_its_own_making(tool: ToolDefinition) -> None:
     """Providers that keep a model to the schema refuse one that allows other fields anywhere."""
