@@ -73,7 +73,9 @@ class Picking:
             return Attempt(_likely_and_quick(mutant, found, importing), imports=False)
         # It runs when the module is imported, if ever: whoever uses what it makes, or names it, may notice.
         name = mutant.function.partition(".")[0]
-        naming = {file for file, text in self._texts.items() if re.search(rf"\b{re.escape(name)}\b", text)} | ABOUT_ALL
+        # A private name is that of this module only where the module is imported: others have a `_page` as well.
+        may_name = importing if name.startswith("_") else self._texts.keys()
+        naming = {each for each in may_name if re.search(rf"\b{re.escape(name)}\b", self._texts[each])} | ABOUT_ALL
         used = self._users.lines(mutant.module, name)
         found = [
             each

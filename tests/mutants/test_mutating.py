@@ -12,11 +12,13 @@ from types import ModuleType
 
 import pytest
 
+from tests.mutants import tracing
 from tests.mutants.__main__ import reasons
 from tests.mutants.mutating import Mutant, mutants_of
 from tests.mutants.rebinding import rebind
+from tests.mutants.running import Picking
 from tests.mutants.swapping import functions_in, swap
-from tests.mutants.tracing import NOTING, Users, core_modules, noting_lines
+from tests.mutants.tracing import NOTING, ROOT, Users, core_modules, noting_lines
 
 
 def changed(source: str) -> list[str]:
@@ -94,6 +96,18 @@ def test_who_uses_what_a_module_makes_is_known() -> None:
         }
     )
     assert users.lines("p.a", "_q") == {"p.a": {5}, "p.b": {4}, "p.c": {4}}
+
+
+def test_a_file_of_tests_that_names_something_private_of_another_module_is_not_among_the_first() -> None:
+    """Those that it has are slow, and used up the time that there is: `audit._page` and `registry._page`."""
+    module = "denizen.access.audit"
+    source = core_modules()[module].read_text()
+    mutant = next(each for each in mutants_of(source, module) if each.function == "_page")
+    lines = {module: sum(1 << line for line in Users({module: source}).lines(module, "_page")[module])}
+    assert "registry._page" in (ROOT / "tests/server/test_reading.py").read_text()
+    tests = [tracing.Test(f"tests/server/{file}.py::test", 1.0, lines) for file in ("test_reading", "test_audit")]
+    tried = Picking(tests, {module: source}).attempt(mutant).tests
+    assert [each.file for each in tried] == ["tests/server/test_audit.py", "tests/server/test_reading.py"]
 
 
 def test_every_defect_of_a_module_has_a_name_of_its_own_and_is_python() -> None:
