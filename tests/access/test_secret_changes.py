@@ -59,3 +59,20 @@ async def test_admins_set_the_budget_of_their_organization(small_world: World) -
     await denizen.budgets.set(noor.organization_id, tokens_per_day=1_000)
     found = await denizen.db.read(audit.entries, noor.organization_id, noor.id, AuditFilter(), limit=10)
     assert [each.action for each in found] == ["put_budget"]
+
+
+async def test_the_audit_log_says_whose_secret_was_set_or_deleted(small_world: World) -> None:
+    """A person may have one of the same name as the organization's."""
+    denizen, noor = small_world.denizen, await small_world.person("Noor")
+    admin = requester(noor, "admin")
+    await denizen.secrets.set("WEATHER_KEY", "a-key-of-our-own", by=admin)
+    await denizen.secrets.set("WEATHER_KEY", "a-key-of-noors-own", person=noor, by=admin)
+    await denizen.secrets.delete("WEATHER_KEY", by=admin)
+    await denizen.secrets.delete("WEATHER_KEY", person=noor, by=admin)
+    found = await denizen.db.read(audit.entries, noor.organization_id, noor.id, AuditFilter(), limit=10)
+    assert [(each.action, each.subject_id, each.detail) for each in reversed(found)] == [
+        ("set_key", None, {"name": "WEATHER_KEY", "whose": "organization"}),
+        ("set_key", noor.id, {"name": "WEATHER_KEY", "whose": "own"}),
+        ("delete_key", None, {"name": "WEATHER_KEY", "whose": "organization"}),
+        ("delete_key", noor.id, {"name": "WEATHER_KEY", "whose": "own"}),
+    ]

@@ -175,6 +175,21 @@ async def test_an_unusable_answer_is_sent_back_once_and_then_what_was_there_stay
     assert 3 in await notes(small_world, ada)
 
 
+async def test_a_process_that_dies_while_it_writes_has_failed(small_world: World):
+    """What was too much for it may be too much for the next, which is given less of each cycle."""
+    writer(small_world, noting)
+    ada, _, _ = await life(small_world, 28)
+    write = small_world.denizen.db.write
+    await write(chapters.forget, ada.id, [1])
+    for failures in range(3):
+        source = await write(chapters.next_unwritten, ada.id)
+        assert source is not None
+        assert (source.first, source.failures) == (1, failures)
+        assert await write(chapters.claim, ada.id, source.first, 60)
+        assert await write(chapters.next_unwritten, ada.id) is None, "it is being written"
+        small_world.clock.advance(60)
+
+
 async def test_notes_about_cycles_that_the_writer_was_not_shown_are_left_out(small_world: World):
     given = {
         "notes": [{"cycle": 999, "kind": "fact", "text": "Forged."}, {"cycle": 2, "kind": "fact", "text": "Real."}]

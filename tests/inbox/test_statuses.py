@@ -104,8 +104,10 @@ async def test_a_message_to_an_agent_that_cannot_answer_is_told_why_at_once(worl
     cy = await world.agent("Cy")
     of_cy = await world.space("Noor and Cy", noor, cy)
     await world.denizen.agents.delete(cy)
-    await world.say(noor, "Hello?", of_cy)
+    last = await world.say(noor, "Hello?", of_cy)
     assert await shown(world, of_cy) == ["Cy was deleted and will not answer. Ask somebody else."]
+    [status] = await world.denizen.db.read(statuses.of_space, of_cy.id)
+    assert (status.cause, status.message_id) == ("deleted", last.id)
 
 
 async def test_a_parked_agent_tells_every_space_in_which_somebody_waits(world: World) -> None:

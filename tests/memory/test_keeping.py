@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import bindparam, select
 
-from denizen import forever
+from denizen import failpoints, forever
 from denizen.cycles import budgets
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal
-from denizen.errors import ModelUnreachable
+from denizen.errors import DatabaseUnavailable, ModelUnreachable
 from denizen.ids import AgentId
 from denizen.memory import asking, rolling
 from denizen.memory.policy import Policy, Scopes
@@ -106,6 +106,28 @@ async def test_a_model_that_cannot_be_had_is_no_reason_to_stop(small_world: Worl
     _, kitchen = await a_conversation(small_world, 4)
     assert await small_world.denizen.memory.summarize(kitchen) == "failed"
     assert (await small_world.denizen.memory.summary(kitchen)).upto == 0
+
+
+async def test_a_pass_that_could_not_begin_is_tried_again_after_a_minute(small_world: World):
+    """Though nobody says anything meanwhile."""
+    utility(small_world, written("They talked."))
+
+    def fail() -> None:
+        failpoints.disarm()
+        raise DatabaseUnavailable("away")
+
+    summary_of = small_world.denizen.memory.summary
+    _, kitchen = await a_conversation(small_world, 4)
+    failpoints.arm("commit:claim", fail)
+    try:
+        async with small_world.denizen.living():
+            await small_world.run()
+            assert (await summary_of(kitchen)).upto == 0
+            small_world.clock.advance(60)
+            while (await summary_of(kitchen)).upto == 0:
+                pass
+    finally:
+        failpoints.disarm()
 
 
 async def test_at_most_one_pass_in_a_cool_down(ready_sqlite_url: str):

@@ -9,6 +9,8 @@ from denizen.agents.registry import Agent
 from denizen.consciousness.recall.passages import forget_messages
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import passages
+from denizen.tools.recalling import recall_tool
+from denizen.tools.tool import Toolbox
 from tests.world import World, open_world
 
 
@@ -28,6 +30,10 @@ def _kept(tx: Tx, agent_id: str) -> list[tuple[int, str, str | None]]:
 async def kept(world: World, agent: Agent) -> list[tuple[int, str, str | None]]:
     """The cycle, kind and own text of everything that the agent can recall."""
     return await world.denizen.db.read(_kept, agent.id)
+
+
+def test_recall_may_be_called_where_an_agent_may_only_look() -> None:
+    assert Toolbox([recall_tool()]).reading == {"recall"}
 
 
 async def test_what_was_said_long_ago_is_recalled_with_who_and_when(world: World):

@@ -281,6 +281,15 @@ async def test_notes_are_found_beside_passages(ready_url: str) -> None:
         assert "note" not in [each.kind for each in await found(runtime.db, ada, "kettle")]
 
 
+async def test_a_note_is_found_by_a_word_that_is_said_all_the_time(ready_sqlite_url: str) -> None:
+    """It counts for little, but nothing else that was written down has the word."""
+    async with house(ready_sqlite_url) as runtime:
+        ada = await an_agent(runtime)
+        await runtime.notes.set(ada, "kettle", "Descale it in May, with vinegar.")
+        await live(runtime.db, ada, [[heard("The kettle is on.", minute=at)] for at in range(10)])
+        assert "note" in [each.kind for each in await found(runtime.db, ada, "kettle", limit=30)]
+
+
 async def test_an_agent_without_a_past_recalls_nothing(ready_url: str) -> None:
     async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
