@@ -94,8 +94,7 @@ class World:
     listener: asyncio.Task[None] | None = None
     may_check: bool = True
     keeps_time: bool = True
-    """Whether its servers have the time of its clients: what is signed is believed for a few minutes, and a timer that
-    was set before the clock was set back is late by as much."""
+    """Whether its servers have the time of its clients: what is signed is believed for a few minutes."""
     void: set[int] = field(default_factory=set[int])
     """Questions that were acknowledged after the backup that was restored later: nobody promised to keep them."""
     trials: int = 0
@@ -273,7 +272,7 @@ async def _talk(world: World, trial: int, name: str, questions: int) -> None:
             how = (world.setting.hook, "hook") if name == HOOKED else (world.setting.bridge, "guest")
             await world.person.ask_from_outside(how[0], space, agent, how[1], trial)
         else:
-            await world.person.ask(space, agent, kind if world.keeps_time or kind != "timer" else "plain", trial)
+            await world.person.ask(space, agent, kind, trial)
 
 
 async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
