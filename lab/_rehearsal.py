@@ -68,8 +68,8 @@ def _rehearse() -> None:
     POINTS.extend(sorted({each for each in passed if not each.startswith(("commit:migrate", "committed:migrate"))}))
     structlog.reset_defaults()
     for each in gc.get_objects():
-        if isinstance(each, Statement) and "sqlite" in vars(each):
-            _ = each.postgresql
+        if isinstance(each, Statement):
+            _ = each.sqlite, each.postgresql
     gc.freeze()
 
 
