@@ -32,7 +32,6 @@ from lab.model import ModelServer, model_server
 from lab.world import DEFAULTS, Database, Pace, rest, trial, world
 from tests.servers import Server, private_postgres, private_valkey
 
-REST_SECONDS: Final = 120.0
 SHORT: Final = Pace(lease_seconds=1.0, sweep_seconds=0.2)
 SHORT_TRIALS: Final = 8
 """The most faults in one world of a short run."""
@@ -178,7 +177,7 @@ class _Laboratory:
                 if trials[-1].silent:
                     break
                 print(f"{name}: {strikes} times, {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
-            verdict = await rest(here, REST_SECONDS)
+            verdict = await rest(here)
         records.add(self._folder, self._database, seed, place.name, self._pace, trials, verdict, here.findings)
         wrong = [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]
         for each in wrong:

@@ -68,8 +68,8 @@ def _rehearse() -> None:
     POINTS.extend(sorted({each for each in passed if not each.startswith(("commit:migrate", "committed:migrate"))}))
     structlog.reset_defaults()
     for each in gc.get_objects():
-        if isinstance(each, Statement) and "sqlite" in vars(each):
-            _ = each.postgresql
+        if isinstance(each, Statement):
+            _ = each.sqlite, each.postgresql
     gc.freeze()
 
 
@@ -78,8 +78,9 @@ def _visit(home: str, model: str) -> None:
         place = Place(f"http://127.0.0.1:{PORT}", home)
         place.until_up()
         settled = settle(place, model)
-        for number, kind in enumerate(("plain", "note", "mark", "both", "timer"), 1):
+        for number, kind in enumerate(("plain", "note", "mark", "both", "mcp", "timer"), 1):
             place.ask_and_wait(settled, number, kind)
+        place.look_around(settled, 7)
         request = urllib.request.Request(place.url + "/api/stream", headers=place.headers)
         with urllib.request.urlopen(request, timeout=60) as stream:
             stream.readline()

@@ -186,6 +186,8 @@ class Instance:
             "DENIZEN_HOME": str(self.home),
             "DENIZEN_PORT": str(self.port),
             "DENIZEN_LOG_FORMAT": "json",
+            # Nobody here has a certificate, and to read those of the machine was a third of what a server did.
+            "SSL_CERT_DIR": str(self.folder),
             **self.environment,
         }
 
@@ -240,7 +242,7 @@ class Instance:
         return new.decode(errors="replace")
 
 
-async def ended(process: BaseProcess | _Program, seconds: float) -> None:
+async def ended(process: BaseProcess | _Program, seconds: float | None) -> None:
     """Wait until the process has ended, or for so long."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(process.sentinel, over.set)

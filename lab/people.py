@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -46,6 +46,11 @@ class Person:
 
     async def close(self) -> None:
         await self._session.close()
+
+    async def sees(self, is_so: Callable[[], bool]) -> None:
+        """Wait until it is so: asked again whenever something comes by the stream."""
+        async with self.changed:
+            await self.changed.wait_for(is_so)
 
     # Asking
 

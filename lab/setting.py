@@ -6,11 +6,12 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from lab.elsewhere import ROOM
+from lab.elsewhere import ROOM, message_elsewhere, signed_by_program, signed_by_service
 from lab.model import question
 
 AGENTS: Final = ("ines", "juri", "kato")
@@ -49,7 +50,9 @@ class Place:
 
     def call(self, path: str, body: object | None = None, key: str = "") -> Any:
         data = None if body is None else json.dumps(body).encode()
-        headers = {**self.headers, **({"Idempotency-Key": key} if key else {})}
+        return self.send(path, data, {**self.headers, **({"Idempotency-Key": key} if key else {})})
+
+    def send(self, path: str, data: bytes | None, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(self.url + path, data=data, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=100) as answer:
@@ -63,8 +66,28 @@ class Place:
         space = settled.spaces["desk"]
         before = self.call(f"/api/spaces/{space}")["last_seq"]
         self.call(f"/api/spaces/{space}/messages", {"text": question(number, "ines", space, kind)}, key=f"r{number}")
+        self._until(lambda: self.call(f"/api/spaces/{space}")["last_seq"] >= before + 2, kind)
+
+    def look_around(self, settled: Setting, number: int) -> None:
+        """Ask by every other way there is, and read all that is read of a world."""
+        body = json.dumps({"said": question(number, "ines", settled.spaces[HOOKED], "hook")}).encode()
+        self.send(settled.hook.path, body, signed_by_service(settled.hook.secret, body))
+        body = message_elsewhere(number + 1, question(number + 1, "kato", settled.spaces[BRIDGED], "guest"))
+        self.send(settled.bridge.path, body, signed_by_program(settled.bridge.secret, body))
+        asked = {"text": question(number + 2, PANEL, settled.panel, "panel")}
+        self.call(f"/api/spaces/{settled.panel}/messages", asked, key=f"r{number + 2}")
+        for agent in settled.agents.values():
+            self.call(f"/api/agents/{agent}/inbox?state=pending")
+        for space in settled.spaces.values():
+            self.call(f"/api/spaces/{space}/memory")
+            self.call(f"/api/spaces/{space}/messages?after=0&limit=200")
+        rounds = f"/api/panels/{settled.panel}/rounds"
+        self._until(lambda: all(each["all_completed"] for each in self.call(rounds)["rounds"]), "panel")
+
+    @staticmethod
+    def _until(is_so: Callable[[], bool], kind: str) -> None:
         deadline = time.monotonic() + 100
-        while self.call(f"/api/spaces/{space}")["last_seq"] < before + 2:
+        while not is_so():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"The rehearsal got no answer to {kind}.")
             time.sleep(0.02)

@@ -92,7 +92,7 @@ async def roll(world: World) -> None:
     """One server after the other is stopped and started as the other version."""
     for instance in world.instances:
         instance.signal(signal.SIGTERM)
-        if (status := await instance.ended(120)) != 0:
+        if (status := await world.status_at_end(instance, 120)) != 0:
             world.find(f"{instance.name} ended with {status} after SIGTERM")
         instance.command = () if instance.command else [sys.executable, "-m", "denizen", "up"]
         instance.start()

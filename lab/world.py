@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from lab import waiting
 from lab.history import History
 from lab.instances import Instance, Nursery, ended
 from lab.judge import Verdict, judge, said_since, to_carry
@@ -94,8 +95,7 @@ class World:
     listener: asyncio.Task[None] | None = None
     may_check: bool = True
     keeps_time: bool = True
-    """Whether its servers have the time of its clients: what is signed is believed for a few minutes, and a timer that
-    was set before the clock was set back is late by as much."""
+    """Whether its servers have the time of its clients: what is signed is believed for a few minutes."""
     void: set[int] = field(default_factory=set[int])
     """Questions that were acknowledged after the backup that was restored later: nobody promised to keep them."""
     trials: int = 0
@@ -117,28 +117,33 @@ class World:
         """What is between it and PostgreSQL."""
         return self.database_proxies[self.instances.index(instance)]
 
-    async def happens(self, what: Callable[[], Awaitable[None]]) -> bool:
-        """Whether it does within the bound. That processes waited for a processor meanwhile does not count."""
-        left = self.pace.bound_seconds
-        while left > 1:
-            queued = self._queued_seconds()
-            try:
-                async with asyncio.timeout(left):
-                    await what()
-            except TimeoutError:
-                left = self._queued_seconds() - queued
-            else:
-                return True
-        return False
+    async def happens(self, what: Awaitable[Any], seconds: float | None = None) -> bool:
+        """Whether it does within the bound, or so many seconds, in which no process of this world waited for a
+        processor.
+        """
+        return await waiting.happens(what, seconds or self.pace.bound_seconds, self._pids)
 
-    def _queued_seconds(self) -> float:
-        """How long our process and the servers have waited for a processor so far."""
-        pids = [os.getpid(), *(each.process.pid for each in self.instances if each.alive and each.process is not None)]
-        queued = 0
-        for pid in pids:
-            with suppress(OSError):  # it has ended just now
-                queued += int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
-        return queued / 1e9
+    async def status_at_end(self, instance: Instance, seconds: float) -> int | None:
+        """The exit status of the instance, if it ends within so many such seconds. Otherwise it is killed."""
+        assert instance.process is not None
+        if await self.happens(ended(instance.process, None), seconds):
+            return instance.process.exitcode
+        await instance.kill()
+        return None
+
+    def _pids(self) -> list[int]:
+        """Our own process, the servers and the database."""
+        servers = [each.process.pid for each in self.instances if each.process is not None and each.alive]
+        return [os.getpid(), *(pid for pid in servers if pid is not None), *self._database_pids()]
+
+    def _database_pids(self) -> list[int]:
+        if self.postgres is None:
+            return []
+        try:
+            first = int((self.postgres.folder / "data" / "postmaster.pid").read_text().split()[0])
+        except (OSError, ValueError, IndexError):  # it is stopped, or about to start
+            return []
+        return [first, *waiting.children(first)]
 
     async def until_ready(self, instance: Instance) -> None:
         """It takes work again, within the bound."""
@@ -149,7 +154,7 @@ class World:
             while (said := await self.person.ready(instance))[0] != 200:  # noqa: ASYNC110  it is another process
                 await asyncio.sleep(0.05)
 
-        if not await self.happens(is_ready):
+        if not await self.happens(is_ready()):
             self.find(f"{instance.name} is not ready after {self.pace.bound_seconds:g} s: {said}")
 
     async def until_all_ready(self) -> None:
@@ -168,8 +173,8 @@ class World:
             await asyncio.gather(self.listener, return_exceptions=True)
 
     async def until_listening(self) -> None:
-        async with asyncio.timeout(self.pace.bound_seconds * 2), self.person.changed:
-            await self.person.changed.wait_for(lambda: self.person.reads)
+        if not await self.happens(self.person.sees(lambda: self.person.reads)):
+            self.find("no instance gave a stream that begins")
 
     async def check(self) -> None:
         """`denizen check` finds nothing."""
@@ -242,8 +247,8 @@ async def trial(world: World, fault: str, strike: Strike, *, strikes: int = 1, h
             world.history.add("strike", trial=number, fault=fault)
             await strike(world)
         over = world.history.add("over", trial=number)["at"]
-        async with asyncio.timeout(world.pace.bound_seconds * 2):
-            await asyncio.gather(*asking, _talk(world, number, after, 1))
+        asking.append(asyncio.create_task(_talk(world, number, after, 1)))
+        all_asked = await world.happens(asyncio.gather(*asking), world.pace.bound_seconds * 2)
     finally:
         for each in asking:
             each.cancel()
@@ -252,6 +257,8 @@ async def trial(world: World, fault: str, strike: Strike, *, strikes: int = 1, h
     known = {line["number"]: line["at"] for line in new if line["what"] == "acknowledged"}
     if not fault.startswith("model"):
         await world.judge_attempts(asked.keys())
+    if not all_asked:
+        return Trial(fault, sorted(asked), [f"#{n} was not acknowledged" for n in asked.keys() - known.keys()], 0.0)
     silent = await _waited(world, asked)
     await world.until_all_ready()
     world.judge_logs(strikes)
@@ -273,30 +280,26 @@ async def _talk(world: World, trial: int, name: str, questions: int) -> None:
             how = (world.setting.hook, "hook") if name == HOOKED else (world.setting.bridge, "guest")
             await world.person.ask_from_outside(how[0], space, agent, how[1], trial)
         else:
-            await world.person.ask(space, agent, kind if world.keeps_time or kind != "timer" else "plain", trial)
+            await world.person.ask(space, agent, kind, trial)
 
 
 async def _waited(world: World, asked: dict[int, Any]) -> list[str]:
     """Everyone was answered or told; those who were not within the bound."""
     person = world.person
 
-    def waiting() -> list[int]:
+    def unanswered() -> list[int]:
         return [
             n
             for n, line in asked.items()
             if n not in person.answered and not person.is_told(line["space"], line["agent"])
         ]
 
-    async def nobody_waits() -> None:
-        async with person.changed:
-            await person.changed.wait_for(lambda: not waiting())
-
-    if not await world.happens(nobody_waits):
-        return [f"#{n} got neither an answer nor a reason" for n in waiting()]
+    if not await world.happens(person.sees(lambda: not unanswered())):
+        return [f"#{n} got neither an answer nor a reason" for n in unanswered()]
     return []
 
 
-async def _all_carried(world: World, seconds: float) -> None:
+async def _all_carried(world: World) -> None:
     """The program elsewhere has what is said in the bridged space, or time is up: the judge says what is missing."""
     said = await world.person.transcript(world.setting.spaces[BRIDGED])
     wanted = {each["text"] for each in to_carry(said, world.history.lines)}
@@ -304,26 +307,21 @@ async def _all_carried(world: World, seconds: float) -> None:
     def carried() -> set[str]:
         return {line["text"] for line in world.history.lines if line["what"] == "carried"}
 
-    try:
-        async with asyncio.timeout(seconds):
-            while not wanted <= carried():  # noqa: ASYNC110  it is another process
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        pass
+    async def all_carried() -> None:
+        while not wanted <= carried():  # noqa: ASYNC110  it is another process
+            await asyncio.sleep(0.05)
+
+    await world.happens(all_carried())
 
 
-async def rest(world: World, seconds: float) -> Verdict:
+async def rest(world: World) -> Verdict:
     """Everything is answered, or time is up. Then transcripts are read, the database is checked, and all is judged."""
     person = world.person
     asked = {line["number"]: line["kind"] for line in world.history.lines if line["what"] == "asking"}
     numbers = asked.keys() - world.void
     timers = {n for n in numbers if asked[n] == "timer"}
-    try:
-        async with asyncio.timeout(seconds), person.changed:
-            await person.changed.wait_for(lambda: numbers <= person.answered.keys() and timers <= person.rung)
-    except TimeoutError:
-        pass
-    await _all_carried(world, seconds)
+    await world.happens(person.sees(lambda: numbers <= person.answered.keys() and timers <= person.rung))
+    await _all_carried(world)
     for name, agent in world.setting.agents.items():
         for event in (await world.person.get(f"/api/agents/{agent}/inbox?state=dead"))["events"]:
             world.find(f"{name} has set aside an innocent event: {event['text']}")
@@ -341,16 +339,12 @@ async def rest(world: World, seconds: float) -> Verdict:
 
 
 async def _streamed(world: World, ids: set[str]) -> None:
-    """The stream has brought these messages as well, or had half a minute."""
+    """The stream has brought these messages as well, or time is up."""
 
     def arrived() -> bool:
         return ids <= {line["id"] for line in world.history.lines if line["what"] == "message"}
 
-    try:
-        async with asyncio.timeout(30), world.person.changed:
-            await world.person.changed.wait_for(arrived)
-    except TimeoutError:
-        pass
+    await world.happens(world.person.sees(arrived))
 
 
 @asynccontextmanager

@@ -93,6 +93,20 @@ def test_a_model_is_built_once_for_each_key(monkeypatch: pytest.MonkeyPatch) -> 
     assert "first" not in repr(models._built.keys())
 
 
+async def test_models_of_one_provider_and_key_share_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each had a client of its own, and read the certificates of the machine for it while everybody waited."""
+    monkeypatch.setenv("OPENAI_API_KEY", "of the server")
+    models = Models()
+    first, second = models.resolve("openai-chat:a"), models.resolve("openai-chat:b")
+    assert first.provider is second.provider
+    assert models.resolve("openai-chat:a", "first").provider is not first.provider
+    models.addresses = {"openai": "http://127.0.0.1:1/v1"}
+    assert models.resolve("openai-chat:c", "first").provider is not models.resolve("openai-chat:a", "k").provider
+    await models.close()
+    assert second.provider.client._client.is_closed  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+    assert models.resolve("openai-chat:a", "first").provider is not first.provider
+
+
 def test_a_key_makes_a_model_usable_that_the_server_has_none_for() -> None:
     models = Models()
     with pytest.raises(ModelUnknown, match="OPENAI_API_KEY"):

@@ -21,6 +21,7 @@ from denizen.errors import NotFound
 from denizen.inbox.delivery import Delivery, deliver
 from denizen.plans import firing
 from denizen.plans.firing import fire_due, outlook, reckon_again
+from denizen.plans.schedule import describe
 from denizen.storage.database import Statement, Tx, statement
 from denizen.storage.schema import agents, events, messages, plans
 from tests.world import UNHURRIED, World, open_world
@@ -369,6 +370,37 @@ async def test_a_clock_put_back_neither_repeats_nor_stops_a_plan(ready_url: str)
         # Ten o'clock, the one at eleven that the wrong clock brought, and twelve: each once.
         fired = [id.split(":")[2] for id, _ in await world.denizen.db.read(_fired, ada.id) if id.startswith("plan")]
         assert [moment(int(at)).strftime("%H:%M") for at in fired] == ["10:00", "11:00", "12:00"]
+
+
+async def test_a_delay_is_counted_again_when_the_clock_was_set_back_and_a_time_is_kept(ready_url: str):
+    """Who asked for "in one minute" would have waited for as long as the clock was ahead. A time stays that time."""
+    async with open_world(ready_url) as world:
+        ada = await world.agent("Ada")
+        await world.denizen.plans.set_timer(ada, "Tea is ready.", after="1 minute")
+        await world.denizen.plans.set_timer(ada, "Call Noor.", at="2026-01-05T10:00")
+        await world.denizen.plans.set(ada, "Dentist", "Go to the dentist.", after="90 minutes")
+        world.clock.advance(-2 * HOUR)
+        async with world.denizen.living() as residents:
+            await residents.sweep()
+        assert not (await world.denizen.db.read(outlook)).displaced
+        assert await next_runs(world, ada) == ["01-05 07:01", "01-05 08:30", "01-05 10:00"]
+        dentist = next(plan for plan in await world.denizen.plans.list(ada) if plan.name == "Dentist")
+        assert describe(dentist.schedule) == "once, at 2026-01-05 08:30 UTC"
+
+        # It is set back once more, when one of them has been fired: what is over does not come again.
+        world.clock.advance(60)
+        await fire(world)
+        world.clock.advance(-HOUR)
+        assert await world.denizen.db.write(reckon_again) == 1
+        assert await next_runs(world, ada) == ["01-05 07:31", "01-05 10:00"]
+        for _ in range(5):
+            world.clock.advance(HOUR)
+            await fire(world)
+        assert [(kind, text) for kind, text, _ in await arrived(world, ada)] == [
+            ("timer", "Tea is ready."),
+            ("plan_trigger", "Go to the dentist."),
+            ("timer", "Call Noor."),
+        ]
 
 
 async def test_a_small_step_back_is_waited_out(world: World):

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from denizen.errors import InvalidInput, ModelKeyMissing, ModelUnknown
@@ -155,11 +156,20 @@ class Models:
         digest = "" if used is None else hashlib.sha256(used.encode("utf-8", "surrogatepass")).hexdigest()
         known = name, digest, address or ""
         if known not in self._built:
-            built = _ours(name) or _build(name, used, address)
+            built = _ours(name) or _build(name, used, address, self._provider_of(*known))
             if len(self._built) >= MOST_MODELS:
                 del self._built[next(iter(self._built))]
             self._built[known] = built
         return self._built[known]
+
+    def _provider_of(self, name: str, digest: str, address: str) -> Provider[Any] | None:
+        """The provider of another model with the same prefix, key and address: its connections serve for all of them.
+
+        A client of its own would also read the certificates of the machine once more, which takes 25 ms.
+        """
+        wanted = name.partition(":")[0], digest, address
+        same = (built for (of, *rest), built in self._built.items() if (of.partition(":")[0], *rest) == wanted)
+        return next((each.provider for each in same), None)
 
     @asynccontextmanager
     async def tried(self, name: str, key: str | None, address: str | None) -> AsyncGenerator[Model]:
@@ -175,6 +185,7 @@ class Models:
             yield model
         finally:
             await _close(model)
+            await _close_connections(model.provider)
 
     def _address(self, name: str) -> str | None:
         prefix = name.partition(":")[0]
@@ -187,6 +198,8 @@ class Models:
         self._built.clear()
         for model in built:
             await _close(model)
+        for provider in {id(model.provider): model.provider for model in built}.values():
+            await _close_connections(provider)
 
     def check_name(self, name: str) -> None:
         """Raises `InvalidInput` for a provider's model without its provider, unless one is registered under that name.
@@ -275,21 +288,26 @@ async def _close(model: Model) -> None:
     closing: Any = getattr(model, "close", None)
     if closing is not None:
         await closing()
-    if model.provider is not None:
-        async with model.provider:
+
+
+async def _close_connections(provider: Provider[Any] | None) -> None:
+    if provider is not None:
+        async with provider:
             pass  # The last one to leave closes its connections.
 
 
-def _build(name: str, key: str | None, address: str | None) -> Model:
+def _build(name: str, key: str | None, address: str | None, provider: Provider[Any] | None = None) -> Model:
+    """The model, at that provider or at one that is made for it."""
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
 
     behind_gateway = False
     try:
         if name.startswith("ollama:"):
-            model = infer_model(name, lambda _: _ollama(address, key))
+            model = infer_model(name, lambda _: provider or _ollama(address, key))
         elif (prefix := name.partition(":")[0]) in SERVERS:
-            model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider_for(prefix, key, address))
+            made_by = partial(provider_for, prefix, key, address)
+            model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider or made_by())
         elif address and _SAME_PROVIDER.get(prefix, prefix) in GATEWAYS:
             if key is None:
                 raise ModelKeyMissing(
@@ -297,9 +315,11 @@ def _build(name: str, key: str | None, address: str | None) -> Model:
                     "sent there. Enter the key under Administration › Models.",
                     model=name,
                 )
-            model, behind_gateway = infer_model(name, lambda provider: _at_gateway(provider, key, address)), True
+            model, behind_gateway = infer_model(name, lambda kind: provider or _at_gateway(kind, key, address)), True
+        elif provider is not None:
+            model = infer_model(name, lambda _: provider)
         else:
-            model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
+            model = infer_model(name) if key is None else infer_model(name, lambda kind: _with_key(kind, key))
     except (UserError, ImportError, ValueError) as error:
         wants_key = isinstance(error, UserError) and "api_key" in str(error).lower()
         raise (ModelKeyMissing if wants_key else ModelUnknown)(_what_to_do(name, error), model=name) from error

@@ -29,6 +29,7 @@ INSTRUCTION_CHARACTERS: Final = 2_000
 _NEXT_SHOWN: Final = 3
 _NEXT_NAME_CHARACTERS: Final = 40
 _FACT_CHARACTERS: Final = 200
+_NEVER: Final = Instant(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Plan:
     """The hop of the cycle that set it."""
     outside: bool = False
     """Whether the agent made it after reading text from outside."""
+    fixed: bool = False
+    """Whether its time was given, not computed from the time at which it was set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class PlanDraft:
 
 
 _COLUMNS: Final = columns(
-    plans, "id, agent_id, kind, name, instruction, schedule, state, next_run, last_run, hop, outside"
+    plans, "id, agent_id, kind, name, instruction, schedule, state, next_run, last_run, hop, outside, reckoned_at"
 )
 _mine = plans.c.agent_id == bindparam("agent_id")
 _of = statement(select(*_COLUMNS).where(_mine).order_by(plans.c.next_run, plans.c.id))
@@ -108,8 +111,9 @@ _clear = delete_where(plans, "agent_id")
 
 
 def plan_of(row: tuple[Any, ...]) -> Plan:
-    id, agent_id, kind, name, instruction, schedule, state, due, ran, hop, outside = row
-    return Plan(id, agent_id, kind, name, instruction, load(schedule), state, due, ran, hop, bool(outside))
+    id, agent_id, kind, name, instruction, schedule, state, due, ran, hop, outside, reckoned_at = row
+    told = kind, name, instruction, load(schedule), state
+    return Plan(id, agent_id, *told, due, ran, hop, bool(outside), reckoned_at == _NEVER)
 
 
 def plans_of(tx: Tx, agent_id: AgentId) -> list[Plan]:
@@ -140,13 +144,14 @@ def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When, *, hop: int = 
     text = checked_text("The reason of a timer", reason, INSTRUCTION_CHARACTERS)
     plan = _plan(tx, agent_id, "timer", "", text, when.schedule(home, tx.now), suspended, hop)
     _make_room(tx, agent_id, 1)
-    return _insert(tx, replace(plan, outside=outside))
+    return _insert(tx, replace(plan, outside=outside, fixed=when.at is not None))
 
 
 def _planned(tx: Tx, agent_id: AgentId, draft: PlanDraft, home: str, suspended: bool, hop: int) -> Plan:
     name = checked_text("The name of a plan", one_line(draft.name), NAME_CHARACTERS)
     text = checked_text(f"The instruction of the plan {name!r}", draft.instruction, INSTRUCTION_CHARACTERS)
-    return _plan(tx, agent_id, "plan", name, text, draft.when.schedule(home, tx.now), suspended, hop)
+    plan = _plan(tx, agent_id, "plan", name, text, draft.when.schedule(home, tx.now), suspended, hop)
+    return replace(plan, fixed=draft.when.at is not None)
 
 
 def _plan(
@@ -187,7 +192,7 @@ def _as_row(tx: Tx, plan: Plan) -> dict[str, Params]:
         "schedule": dump(plan.schedule),
         "state": plan.state,
         "next_run": plan.next_run,
-        "reckoned_at": tx.now,
+        "reckoned_at": _NEVER if plan.fixed else tx.now,
         "hop": plan.hop,
         "outside": int(plan.outside),
     }

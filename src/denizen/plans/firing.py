@@ -22,7 +22,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.inbox.format import quoted_name
 from denizen.plans import origins, told_changes
-from denizen.plans.schedule import Once, load, next_run
+from denizen.plans.schedule import Once, dump, load, next_run
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import plans
@@ -161,26 +161,41 @@ def _notice(tx: Tx, plan_id: str, agent_id: AgentId, name: str, problem: str) ->
 
 
 _displaced = statement(
-    select(plans.c.id, plans.c.agent_id, plans.c.schedule, plans.c.next_run)
+    select(plans.c.id, plans.c.agent_id, plans.c.schedule, plans.c.next_run, plans.c.reckoned_at)
     .where(_WAITING, plans.c.reckoned_at > bindparam("slack"))
     .order_by(plans.c.reckoned_at.desc())
     .limit(bindparam("limit"))
 )
+_reckon = statement(
+    update(plans)
+    .where(*_still_due)
+    .values(next_run=bindparam("next"), schedule=bindparam("new"), reckoned_at=bindparam("at"))
+)
 
 
 def reckon_again(tx: Tx, *, limit: int = BATCH) -> int:
-    """After the clock was set back: recompute the next times of recurring plans. Returns how many.
+    """After the clock was set back: recompute the next times of recurring plans and of delays. Returns how many.
 
-    Without it, a clock that was years ahead for a moment would keep a daily plan waiting for years. A time that it has
-    run for already is skipped by the id of its event.
+    Without it, a clock that was years ahead for a moment would keep a daily plan, or a timer in one minute, waiting for
+    years. A time that a plan has run for already is skipped by the id of its event.
     """
     rows = tx.all(_displaced, slack=tx.now + CLOCK_SLACK_SECONDS * SECOND, limit=limit)
-    for plan_id, agent_id, stored, due in sorted(rows, key=lambda each: each[1]):
+    for plan_id, agent_id, stored, due, reckoned_at in sorted(rows, key=itemgetter(1)):
         told_changes.lock(tx, agent_id)
-        following, _ = _following(stored, tx.now)
-        soonest = due if following is None or isinstance(load(stored), Once) else min(due, following)
-        tx.run(_reckon, plan=plan_id, due=due, when=stored, next=soonest, at=tx.now)
+        soonest, new = _reckoned(stored, due, reckoned_at, tx.now)
+        tx.run(_reckon, plan=plan_id, due=due, when=stored, next=soonest, new=new, at=tx.now)
+        if new != stored:
+            told_changes.tell(tx, agent_id)
     return len(rows)
 
 
-_reckon = statement(update(plans).where(*_still_due).values(next_run=bindparam("next"), reckoned_at=bindparam("at")))
+def _reckoned(stored: str, due: Instant, reckoned_at: Instant, now: Instant) -> tuple[Instant, str]:
+    """The next time by a clock that was set back since, and the schedule with it."""
+    following, problem = _following(stored, now)
+    if problem is not None:
+        return due, stored
+    schedule = load(stored)
+    if isinstance(schedule, Once):  # how much of the delay is over, no clock can say: it begins again
+        again = Instant(now + max(due - reckoned_at, 0))
+        return again, dump(schedule.model_copy(update={"at": again}))
+    return (due if following is None else min(due, following)), stored

@@ -612,7 +612,8 @@ plans = Table(
     _text("state"),  # waiting; held while its agent is suspended; failed if no next time can be computed
     _int("next_run"),
     Column("last_run", BigInteger),  # the time it last ran for, which is not always when it ran
-    _int("reckoned_at"),  # when `next_run` was computed; in the future if the clock was set back since
+    # when `next_run` was computed, in the future if the clock was set back since; 0 for a time that was given
+    _int("reckoned_at"),
     _int("hop", 0),
     _flag("outside"),  # whether the agent made it after reading text from outside
     _int("created_at"),
