@@ -15,7 +15,14 @@ from denizen.agents.registry import Agent
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.recall.searching import EVERYTHING, Ranking
-from denizen.consciousness.recollection import COVERED, COVERED_OF_THEM, NEAR, glance, is_relevant
+from denizen.consciousness.recollection import (
+    COVERED,
+    COVERED_BESIDE_MEANING,
+    COVERED_OF_THEM,
+    NEAR,
+    glance,
+    is_relevant,
+)
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import budget
 from denizen.cycles.opening import OpenedCycle, Waking, open_cycle
@@ -229,6 +236,13 @@ def ranking(covered: float, *, named: bool = False) -> Ranking:
 def test_it_matters_by_its_share_of_what_the_words_tell() -> None:
     assert is_relevant(ranking(COVERED), {})
     assert not is_relevant(ranking(COVERED - 0.01), {})
+
+
+def test_words_must_tell_more_where_meaning_is_known_too() -> None:
+    """What means the same is found without them."""
+    far = {1: 0.0}
+    assert is_relevant(ranking(COVERED_BESIDE_MEANING), far)
+    assert not is_relevant(ranking(COVERED_BESIDE_MEANING - 0.01), far)
 
 
 def test_of_somebody_who_is_known_less_is_enough() -> None:

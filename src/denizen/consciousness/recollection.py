@@ -44,6 +44,8 @@ COVERED: Final = 0.46
 """The inbox is about the past if a passage with its neighbours has this share of the information in its words, each
 weighted by rarity.
 """
+COVERED_BESIDE_MEANING: Final = 0.48
+"""The same with an embedder, which finds by meaning what shares few words."""
 COVERED_OF_THEM: Final = 0.3
 """The same if the inbox names somebody who speaks in the passages."""
 TELLING_WORDS: Final = 2.5
@@ -203,6 +205,6 @@ def is_relevant(ranking: Ranking, kin: Mapping[int, float]) -> bool:
     if not ranking.scores:
         return False
     told = sum(ranking.rarity.values()) or 1.0
-    share = COVERED_OF_THEM if ranking.named else COVERED
+    share = COVERED_OF_THEM if ranking.named else COVERED_BESIDE_MEANING if kin else COVERED
     enough = min(share, TELLING_WORDS * max(ranking.rarity.values(), default=0.0) / told)
     return ranking.covered >= enough > 0 or max(kin.values(), default=0.0) >= NEAR

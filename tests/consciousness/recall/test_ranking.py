@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.consciousness.recall.ranking import REACH, PassagePosition, best_first, with_cues, with_neighbours
+from denizen.consciousness.recall.ranking import (
+    REACH,
+    PassagePosition,
+    best_first,
+    is_wish,
+    with_cues,
+    with_neighbours,
+)
 
 PLACES = st.lists(
     st.tuples(st.sampled_from(["hall", "attic"]), st.integers(0, 3_000), st.integers(0, 300)), min_size=1, max_size=12
@@ -85,3 +92,12 @@ def test_what_the_agent_answered_comes_after_what_it_was_told() -> None:
         for at, size, who in ((1, 50, "ada"), (2, 50, "noor"), (3, 0, "ada"))
     )
     assert _ranked([said, heard, did], own="ada") == [2, 3, 1]
+
+
+def test_what_somebody_wishes_is_a_short_message_to_the_agent() -> None:
+    """Not what the agent said or did, and not a long text that has such a word somewhere."""
+    wish, said, did, long = (
+        PassagePosition(at, "hall", 0, size, who, 0, 0)
+        for at, size, who in ((1, 50, "noor"), (2, 50, "ada"), (3, 0, "noor"), (4, 2_000, "noor"))
+    )
+    assert [is_wish(each, "ada") for each in (wish, said, did, long)] == [True, False, False, False]

@@ -84,13 +84,14 @@ def test_times_are_those_of_the_zone() -> None:
 
 
 def test_what_stands_above_a_line_is_not_repeated_in_it() -> None:
-    """Several short messages of one speaker in a minute are one line; another speaker in that minute has no time."""
+    """Short messages of one speaker in ten minutes are one line; another speaker in this time has no time."""
     shown = [
         passage(1, "Hello.", minute=0),
-        passage(2, "Are you there?", minute=0),
-        passage(3, "I am.", minute=0, kind="said"),
-        passage(4, "Said\nin two lines.", minute=0, kind="said"),
-        passage(5, "Good.", minute=1),
+        passage(2, "Are you there?", minute=1),
+        passage(3, "I am.", minute=2, kind="said"),
+        passage(4, "Said\nin two lines.", minute=8, kind="said"),
+        passage(5, "Good.", minute=9),
+        passage(6, "And you?", minute=10),
     ]
     assert render(shown).split("\n")[1:] == [
         '09:00 Noor: "Hello." "Are you there?"',
@@ -98,5 +99,6 @@ def test_what_stands_above_a_line_is_not_repeated_in_it() -> None:
         "You:",
         "   | Said",
         "   | in two lines.",
-        '09:01 Noor: "Good."',
+        'Noor: "Good."',
+        '09:10 Noor: "And you?"',
     ]

@@ -226,6 +226,22 @@ async def test_in_a_life_of_many_spaces_what_was_said_here_is_found_first(ready_
         assert told not in (await texts(runtime.db, ada, "kettle project", audience=[rooms[0].id]))[:100]
 
 
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("wish", ["Always name the price in euros.", "Bitte immer den Preis in Euro nennen."])
+async def test_what_somebody_wishes_is_found_where_they_ask(ready_url: str, wish: str, settled: bool) -> None:
+    """The question need not share a word with it. Elsewhere that does not matter."""
+    async with house(ready_url) as runtime:
+        ada = await an_agent(runtime)
+        rooms = [await runtime.spaces.create(f"Room {number}", [ada]) for number in range(2)]
+        talk = [heard(f"We travelled to Paris, day {at}.", minute=at, space=rooms[at % 2].id) for at in range(1, 60)]
+        cycles = [[heard(wish, space=rooms[0].id)], *([each] for each in talk)]
+        await live(runtime.db, ada, cycles, settled=settled)
+        question = "How do I travel to Paris?"
+        assert wish in (await texts(runtime.db, ada, question, audience=[rooms[0].id]))[:5]
+        for audience in ([rooms[1].id], []):
+            assert wish not in (await texts(runtime.db, ada, question, audience=audience))[:20]
+
+
 async def test_what_was_said_in_private_is_found_only_there(ready_url: str) -> None:
     """Not in another space, not in two at once, not where there is none; and no neighbour betrays it."""
     async with house(ready_url) as runtime:

@@ -99,6 +99,23 @@ def score(tx: Tx, agent_id: AgentId, life: Extent, query: str, period: Period | 
     return _weighed({term: some[::-1] for term, some in parts.items() if some}, rare, mean)
 
 
+def newest_with(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], most: int) -> NDArray[int64]:
+    """The passages with one of these terms, ascending: the newest, some `most` of them."""
+    import numpy
+
+    found = [number for number, counts in settling.unsettled(tx, agent_id, life) if not counts.keys().isdisjoint(terms)]
+    chosen: list[PostingList] = []
+    room = most - len(found)
+    for each in lists(tx, agent_id, life, terms):
+        if each.size > room:
+            break
+        chosen.append(each)
+        room -= each.size
+    parts = [(each.block, entries) for each, entries in _read(tx, agent_id, chosen)]
+    settled = columns(parts)[0] if parts else numpy.empty(0, numpy.int64)
+    return numpy.union1d(settled, numpy.array(found, numpy.int64))
+
+
 def _occurrences(
     terms: Sequence[str], listed: Iterable[PostingList], recent: Sequence[tuple[int, Mapping[str, int]]]
 ) -> dict[str, int]:

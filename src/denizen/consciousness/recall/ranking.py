@@ -29,7 +29,8 @@ _MOST_NEIGHBOURS = 32
 _NAMED = 1.0
 _PRESENT = 1.0
 _HERE = 4.0
-_SAID_ITSELF = 1.0
+_SAID_ITSELF = 2.0
+_WISHED = 3.0
 _LONG = 400
 """How many characters a passage may have before its length counts against it."""
 _LENGTH = 2.0
@@ -102,11 +103,13 @@ def with_cues(
     period: Period | None,
     here: frozenset[str] = frozenset(),
     own: str = "",
+    wishes: frozenset[int] = frozenset(),
 ) -> dict[int, float]:
     """The scores by number of the passage, including the cues. `named` are ids and names of speakers.
 
     `here` are the current spaces: what is asked there is mostly about what was said there. `own` is the agent itself:
-    its answers repeat the words of what they answer. A long passage takes the room of several others.
+    its answers repeat the words of what they answer. A long passage takes the room of several others. `wishes` are the
+    passages in which people say how they want things to be done: what they ask for next need not share a word with it.
     """
     present = {place.space_id for place in places if place.speaker in named} - {""}
     ranked: dict[int, float] = {}
@@ -118,6 +121,8 @@ def with_cues(
             score += _PRESENT
         if place.space_id in here:
             score += _HERE
+        if place.number in wishes:
+            score += _WISHED
         if own and place.characters and place.speaker == own:
             score -= _SAID_ITSELF
         if place.characters > _LONG:
@@ -126,6 +131,11 @@ def with_cues(
             score += _TIME * period.fit(place.at)
         ranked[place.number] = score
     return ranked
+
+
+def is_wish(place: PassagePosition, own: str) -> bool:
+    """Whether a passage with a word of `terms.WISHES` may be a wish: a short message to the agent."""
+    return 0 < place.characters <= _LONG and place.speaker != own
 
 
 def best_first(numbers: NDArray[int64], scores: NDArray[float64], limit: int) -> NDArray[int64]:

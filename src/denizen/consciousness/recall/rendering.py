@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from denizen.clock import Instant, moment, zone_or_utc
+from denizen.clock import SECOND, Instant, moment, zone_or_utc
 from denizen.consciousness.recall.fetching import RecalledPassage
 from denizen.inbox.format import quote, quoted_name, speaker
 
@@ -17,6 +17,8 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 _OWN = {"said": "You", "did": "You did", "summary": "You summed up", "note": "Your note"}
 _CYCLES_CHARACTERS = 30
 """What the numbers of cycles and a blank line add to a header, at most."""
+_SAME_TIME = 600 * SECOND
+"""A line that is less later than the last time above it has no time of its own."""
 _SLACK_CHARACTERS = 150
 """With less room than this left, no shorter passages are tried."""
 
@@ -41,7 +43,7 @@ def _pack(groups: Iterable[Sequence[RecalledPassage]], tokens: int, zone: str) -
         new = {_key(each): each for each in group if _key(each) not in chosen}
         size, above = _size(new.values(), headers, zone)
         if size > room and not is_exact:
-            # A line is shorter below one of the same speaker or minute, so more may fit than was expected.
+            # A line is shorter below one of the same speaker or time, so more may fit than was expected.
             room, is_exact = 4 * tokens - len(render(_in_order(chosen.values()), zone=zone)) - 1, True
         if size <= room:
             room, is_exact = room - size, False
@@ -95,19 +97,18 @@ def _with_cycles(header: str, below: Sequence[RecalledPassage]) -> str:
 
 
 def _lines(below: Sequence[RecalledPassage], zone: str) -> Iterator[str]:
-    """A line for each; without the time if that is the same as above, and in the same line if the speaker is too."""
-    line, before = "", ("", "")
+    """A line for each; without the time if one just above says it, and in the same line if the speaker is the same."""
+    line, speaker_above, timed_at = "", "", 0
     for each in below:
-        spoken = (_time(each, zone), _speaker(each))
-        text = quote(each.text)
+        text, same_time = quote(each.text), bool(line) and each.at - timed_at < _SAME_TIME
         short = each.kind in ("heard", "said") and not each.pointer and not text.startswith("\n")
-        if line and before == spoken and short and "\n" not in line:
+        if same_time and speaker_above == _speaker(each) and short and "\n" not in line:
             line += f" {text}"
             continue
         if line:
             yield line
-        line = _line(each, zone, with_time=not line or before[0] != spoken[0])
-        before = spoken
+        line, speaker_above = _line(each, zone, with_time=not same_time), _speaker(each)
+        timed_at = timed_at if same_time else each.at
     if line:
         yield line
 

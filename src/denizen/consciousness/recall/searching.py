@@ -28,10 +28,12 @@ from denizen.consciousness.recall.ranking import (
     PassagePosition,
     best_first,
     deviation,
+    is_wish,
     with_cues,
     with_neighbours,
 )
-from denizen.consciousness.recall.terms import count_terms, fold, is_small_talk
+from denizen.consciousness.recall.settling import Extent
+from denizen.consciousness.recall.terms import WISHES, count_terms, fold, is_small_talk
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, select_where, statement
 from denizen.storage.schema import entities, notes
@@ -55,6 +57,11 @@ MOST_LOOKED_AT: Final = 1_000
 """How many of the passages that share words with the question are examined to find those that may be seen."""
 MOST_FILTERED: Final = 20_000
 """The same with a filter on more than privacy: then the matching passages may be few."""
+MOST_WISHES: Final = 32
+"""How many wishes of the current space, the newest, are considered."""
+_MOST_LIKE_WISHES: Final = 200
+"""Among how many passages with their words."""
+_MOST_WITH_WORDS_OF_WISHES: Final = 5_000
 MOST_AROUND: Final = 4_000
 """How many passages are examined because they are near others."""
 EVERYTHING: Final = Filter()
@@ -119,6 +126,8 @@ def rank(
 
     `judged` is among how many of the best the one is looked for that says most about the question (`Ranking.covered`).
     """
+    import numpy
+
     here = frozenset(audience)
     period, rest = without_period(query, now=now or tx.now, zone=zone)
     if period is None and only.period is None and only.speakers is None and is_small_talk(query):
@@ -131,19 +140,23 @@ def rank(
     everywhere = _best(scored, unit, meaning)
     order = everywhere[: MOST_LOOKED_AT if only == EVERYTHING else MOST_FILTERED].tolist()
     seen = _sources(door, order, only, max(sources, limit, EXAMINED))
-    ours = _of_here(door, everywhere, here, len(seen)) if here else []
-    places = _with_others(door, [*ours[:sources], *seen[:sources]], [*ours, *seen], period)
+    in_space = _numbers_of(door, here)
+    ours = door.places(everywhere[numpy.isin(everywhere, in_space)][: len(seen)].tolist())
+    wishes = _wishes(tx, agent_id, life, door, in_space)
+    places = _with_others(door, [*ours[:sources], *seen[:sources]], [*ours, *wishes, *seen], period)
     scores = _scores(tx, agent_id, places, scored, unit, meaning)
     named = _named(tx, places, query)
     if only.speakers is not None:
         kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
         places, scores = [places[at] for at in kept], [scores[at] for at in kept]
-    ranked = with_cues(scores, places, named, period, here, agent_id)
+    wished = frozenset(each.number for each in wishes)
+    ranked = with_cues(scores, places, named, period, here, agent_id, wished)
     first = sorted(((score, number) for number, score in ranked.items()), reverse=True)[:limit]
     best = {number: score for score, number in first}
     # Words that name a time are hardly ever said.
     times = count_terms(query).keys() - count_terms(rest).keys()
-    covered = _covered(places, scored, times, list(best)[:judged], life.there) if judged else 0.0
+    # Wishes come first whatever is asked, and leave no fewer others to be judged.
+    covered = _covered(places, scored, times, list(best)[: judged + len(wished)], life.there) if judged else 0.0
     return Ranking(here, only, best, limit, scored.rarity, scored.mean, unit, covered, bool(named))
 
 
@@ -269,12 +282,24 @@ def _sources(door: PassageAccess, order: Sequence[int], only: Filter, many: int)
     return sources
 
 
-def _of_here(door: PassageAccess, order: NDArray[int64], here: frozenset[str], many: int) -> list[PassagePosition]:
-    """The best passages of the current spaces: in a life of many spaces they may be few among the best of all."""
+def _numbers_of(door: PassageAccess, here: frozenset[str]) -> NDArray[int64]:
+    """The newest passages of the current spaces: in a life of many spaces they may be few among the best of all."""
     import numpy
 
-    ours = numpy.array([number for space_id in sorted(here) for number in door.of_space(space_id)], numpy.int64)
-    return door.places(order[numpy.isin(order, ours)][:many].tolist())
+    return numpy.array([number for space_id in sorted(here) for number in door.of_space(space_id)], numpy.int64)
+
+
+def _wishes(
+    tx: Tx, agent_id: AgentId, life: Extent, door: PassageAccess, in_space: NDArray[int64]
+) -> list[PassagePosition]:
+    """The newest of these passages in which people say how they want things to be done."""
+    import numpy
+
+    if not len(in_space):
+        return []
+    worded = full_text.newest_with(tx, agent_id, life, WISHES, _MOST_WITH_WORDS_OF_WISHES)
+    like = numpy.intersect1d(worded, in_space)[-_MOST_LIKE_WISHES:]
+    return [each for each in door.places(like.tolist()) if is_wish(each, agent_id)][-MOST_WISHES:]
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -45,6 +45,8 @@ _SMALL_TALK = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that say nothing that could be looked for."""
+WISHES: Final = ("alwai", "prefer", "immer", "bevorzug", "lieber", "toujour", "siempr", "prefiero", "sempr", "altijd")
+"""Terms with which people say how they want things to be done from then on: "always use metric units"."""
 _OWN_WORDS = frozenset(("i", "me", "my", "mine", "we", "our", "us"))
 _LATIN_WORD = re.compile(r"[a-z]+")
 # Blanks for everything that the patterns leave out: for plain letters, splitting is several times as fast as matching.
