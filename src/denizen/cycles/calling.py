@@ -602,8 +602,10 @@ class _CallRunner:
             sees=self._step.sees,
         )
         try:
-            done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args))
-            return replace(done, content=argument_parsing.noted(tool, call.args, done.content))
+            parsed = argument_parsing.read(tool, call.args)
+            done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args, parsed))
+            content = argument_parsing.noted(tool, call.args, done.content, parsed)
+            return done if content == done.content else replace(done, content=content)
         except (InvalidInput, NotFound, NotAMember) as error:
             # Own tools refuse before they write, so the transaction is consistent.
             return Done(refusal_result(error))
