@@ -1011,7 +1011,7 @@ class _Thinking:
         if not self._awaited or self._with.settings.silent_reply == "ignore":
             return []
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
-        if all(each.space_id in self._spoke_in for each in answering.waiting_spaces(cycle.open_events)):
+        if answering.is_all_answered(cycle.open_events, self._spoke_in):
             return []
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
@@ -1137,6 +1137,7 @@ class _Thinking:
             sending=sending,
             unanswered=unanswered,
             retry_at=retry_at,
+            answered=self._spoke_in,
         )
         whole = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         number = await self._with.db.write(ending.end_cycle, self._mind.lease, whole, how)
