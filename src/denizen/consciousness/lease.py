@@ -133,7 +133,7 @@ def fence(tx: Tx, lease: Lease, prefetch: Callable[[Tx], None] | None = None) ->
 
     `prefetch` announces what the write will ask next, so that it is answered in the same round trip.
     """
-    if prefetch is not None:
+    if prefetch is not None and tx.dialect == "postgresql":
         tx.prefetch(_fence, agent_id=lease.agent_id)
         prefetch(tx)
     if tx.one(_fence, agent_id=lease.agent_id) != (lease.epoch, lease.holder):

@@ -7,7 +7,7 @@ is sent there for it; one text never goes to two spaces. Spaces without an answe
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -141,6 +141,11 @@ def _has_answer(tx: Tx, agent_id: AgentId, cycle_id: CycleId, waiting: Waiting) 
 
 def _place_of(cycle_id: CycleId, waiting: Waiting) -> dict[str, str | None]:
     return {"space_id": waiting.space_id, "cycle_id": cycle_id, "message_id": waiting.message_id}
+
+
+def is_all_answered(events: Sequence[Event], answered: Collection[str]) -> bool:
+    """Whether people wait for none of these events, or only in these spaces. Pure."""
+    return all(event.space_id is None or event.space_id in answered for event in events if event.waits)
 
 
 def unanswered_here(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
@@ -366,11 +371,15 @@ def tell_unanswered(
     why: Why | None = None,
     *,
     retry_at: int | None = None,
+    answered: Collection[str] = (),
 ) -> None:
     """Show `why`, or the stop reason, in each space in which somebody has waited for this cycle in vain.
 
-    Shows nothing where another agent takes over what this one did not answer.
+    Shows nothing where another agent takes over what this one did not answer. `answered` are spaces in which it is
+    known to have written since the last of its events there.
     """
+    if not cycle.stopped and is_all_answered(cycle.events, answered):
+        return
     cause, detail = why or _why(stop_reason)
     for each in unanswered(tx, agent_id, cycle.id, cycle.events) if cycle.stopped else ():
         if (stop := cycle.stopped.get(each.space_id)) is not None:

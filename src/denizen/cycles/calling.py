@@ -224,7 +224,8 @@ def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: Step) -> None:
         privacy_guard.prefetch_private_spaces(tx, agent_id)
         if cycle.active_space_id is not None:
             directory.prefetch_member(tx, cycle.active_space_id, agent_id)
-            posting.prefetch_newest(tx, cycle.active_space_id)
+            if step.number > 0:
+                posting.prefetch_newest(tx, cycle.active_space_id)
 
 
 def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
@@ -566,7 +567,9 @@ class _CallRunner:
             self.sent_to.append(done.sent_to)
             self.spoke_in |= done.sources
         sources = done.sources if done.entered is None else done.sources | {done.entered}
-        privacy.add_sources(self._tx, self._agent_id, self._cycle.id, sources)
+        # The spaces of its events were recorded when it took them.
+        new = sources.difference(event.space_id or "" for event in self._cycle.events)
+        privacy.add_sources(self._tx, self._agent_id, self._cycle.id, new)
         capped = self._cap(done.content)
         name = self._step.calls[position].tool_name
         which = (self._cycle.id, self._step.number, position, name)
@@ -600,10 +603,13 @@ class _CallRunner:
             {} if self._step.stopped_by is not None else self._cycle.stopped,
             self._step.stopped_by if position == self._step.stopped_at else None,
             sees=self._step.sees,
+            is_first=self._step.number == 0 and not self.results,
         )
         try:
-            done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args))
-            return replace(done, content=argument_parsing.noted(tool, call.args, done.content))
+            parsed = argument_parsing.read(tool, call.args)
+            done = tool.run(self._tx, hand, argument_parsing.check(tool, call.args, parsed))
+            content = argument_parsing.noted(tool, call.args, done.content, parsed)
+            return done if content == done.content else replace(done, content=content)
         except (InvalidInput, NotFound, NotAMember) as error:
             # Own tools refuse before they write, so the transaction is consistent.
             return Done(refusal_result(error))

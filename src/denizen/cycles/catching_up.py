@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import structlog
 from sqlalchemy import bindparam, func, select
@@ -27,7 +27,8 @@ from denizen.ids import AgentId
 from denizen.inbox import delivery
 from denizen.storage.database import Database, Tx, columns, select_where, statement
 from denizen.storage.schema import cycles, events, minds, passages
-from denizen.tools import privacy_guard
+from denizen.tools import privacy_guard, quotation_index
+from denizen.tools.quotation_index import Batch
 
 log_line = structlog.get_logger(__name__)
 
@@ -119,11 +120,27 @@ async def _events_of(db: Database, agent_id: AgentId) -> EventsOf:
 
 async def catch_up(db: Database, agent_id: AgentId) -> None:
     """Make every cycle of the agent recallable, with its words indexed."""
-    if await db.read(read_lived, agent_id, 0, {}) is not None:
-        await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
-        await db.write(hear_missing, agent_id)
-    await settling.settle(db, agent_id)
-    await privacy_guard.index_words(db, agent_id)
+    due = await db.read(_next_work, agent_id, with_cycles=True)
+    while due is not None:
+        match due:
+            case "cycles":
+                await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
+                await db.write(hear_missing, agent_id)
+            case Batch():
+                await db.write(quotation_index.keep_batch, agent_id, due)
+            case _:
+                await settling.work(db, agent_id, due)
+        # Cycles once: those that left nothing to recall would be found again and again.
+        due = await db.read(_next_work, agent_id)
+
+
+def _next_work(
+    tx: Tx, agent_id: AgentId, *, with_cycles: bool = False
+) -> Literal["cycles"] | settling.Work | Batch | None:
+    """Whatever is to be done next, in one read: each is a hand-over to another thread."""
+    if with_cycles and read_lived(tx, agent_id, 0, {}) is not None:
+        return "cycles"
+    return settling.next_work(tx, agent_id) or privacy_guard.next_batch(tx, agent_id)
 
 
 async def _catch_up_cycles(db: Database, agent_id: AgentId, events_of: EventsOf) -> None:

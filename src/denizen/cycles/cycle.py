@@ -115,7 +115,9 @@ async def think(
 
     `arrived` says whether there may be something new in the inbox, so that it need not be read before each step.
     """
-    deps = replace(deps, toolbox=requested.toolbox_for(deps.toolboxes[mind.era.profile], cycle.events))
+    toolbox = requested.toolbox_for(deps.toolboxes[mind.era.profile], cycle.events)
+    if toolbox is not deps.toolbox:
+        deps = replace(deps, toolbox=toolbox)
     if first := requested.first_phase(cycle.events):
         phases = (first, *deps.settings.phases)
         deps = replace(deps, settings=deps.settings.model_copy(update={"phases": phases}))
@@ -192,6 +194,8 @@ class _Thinking:
         self._plan = StepPlan()
         """The plan for the next step."""
         self._note_tokens = 0
+        self._sent_settings = ModelSettings()
+        """The settings of the newest request."""
         self._preview: str | None = None
         self._preview_tokens = 0
         self._previewed = 0
@@ -591,9 +595,11 @@ class _Thinking:
         )
 
     async def _ask_once(self, speaker: Speaker, attempt: int, until_stopped: asyncio.Timeout) -> ModelResponse:
-        settings = self._settings()
+        settings = self._sent_settings = self._settings()
         only = self._only
-        tools = tuple(each for each in self._with.toolbox.definitions if only is None or each.name in only)
+        tools = self._with.toolbox.definitions
+        if only is not None:
+            tools = tuple(each for each in tools if each.name in only)
         # Cached by the provider: the past and the events that woke the agent; and the whole prompt, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
         prompt = caching.marked(
@@ -696,7 +702,7 @@ class _Thinking:
             "to": self._mind.next_seq - 1,
             "tools": self._with.toolbox.digest,
             "model": self._model_name,
-            "settings": {"tool_choice": "auto", **self._settings()},
+            "settings": {"tool_choice": "auto", **self._sent_settings},
             "budget": self._mind.budget.request,
         }
         if self._only is not None:
@@ -794,7 +800,8 @@ class _Thinking:
         Where people's answers are missing, the cycle is paused: this process no longer holds it.
         """
         finished = finished or {}
-        step = replace(step, prepared=await self._prepare(step))
+        if prepared := await self._prepare(step):
+            step = replace(step, prepared=prepared)
         while True:
             began = time.perf_counter()
             with self._with.background_calls.expecting(self._cycle.id):
@@ -896,7 +903,7 @@ class _Thinking:
         """Tell the model that its answer reached the limit, and ask it again."""
         self._told_cut_off += 1
         entry = self._response_entry(response)
-        note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._settings()))
+        note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._sent_settings))
         await self._nudge(response, (entry, note), None)
 
     @property
@@ -1004,7 +1011,7 @@ class _Thinking:
         if not self._awaited or self._with.settings.silent_reply == "ignore":
             return []
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
-        if all(each.space_id in self._spoke_in for each in answering.waiting_spaces(cycle.open_events)):
+        if answering.is_all_answered(cycle.open_events, self._spoke_in):
             return []
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
@@ -1130,6 +1137,7 @@ class _Thinking:
             sending=sending,
             unanswered=unanswered,
             retry_at=retry_at,
+            answered=self._spoke_in,
         )
         whole = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         number = await self._with.db.write(ending.end_cycle, self._mind.lease, whole, how)

@@ -63,6 +63,8 @@ class Ending:
     """The status shown where a person still waits, if it does not follow from the stop reason."""
     retry_at: int | None = None
     """When the agent resumes by itself, to be shown there too."""
+    answered: frozenset[str] = frozenset()
+    """The spaces in which the cycle is known to have written since the last of its events there."""
 
 
 _end = update_where(
@@ -104,7 +106,7 @@ def end_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
 def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, ending: Ending) -> None:
     tx.prefetch(_lived, agent_id=agent_id, cycle_id=cycle.id)
     prefetch_newest_cycle(tx, agent_id)
-    if ending.sending is None:
+    if ending.sending is None and not answering.is_all_answered(cycle.events, ending.answered):
         answering.prefetch_unanswered(tx, agent_id, cycle.id, cycle.open_events)
 
 
@@ -125,7 +127,15 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
         calls.release(tx, agent_id)
     if cycle.troubled:
         parking.recover(tx, agent_id)
-    answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
+    answering.tell_unanswered(
+        tx,
+        agent_id,
+        cycle,
+        ending.stop_reason,
+        ending.unanswered,
+        retry_at=ending.retry_at,
+        answered=ending.answered,
+    )
     if cycle.stopped:
         stop_requests.settle(tx, agent_id, cycle.stopped)
     log.prefetch_digests(tx, agent_id, cycle.first_seq)

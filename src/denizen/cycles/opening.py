@@ -154,7 +154,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Re
     pictures = seeing.pictures_of_events(tx, batch, waking.inbox_tokens) if waking.sees else ()
     shown = [Source("file", each.name.strip('"')) for each in pictures]
     brought = _Brought(bool(outside), (*sources_of_events(batch), *planned, *shown), pictures)
-    cycle = replace(_begin(tx, waking, batch, plans, told, characters, brought), troubled=bool(troubled))
+    cycle = _begin(tx, waking, batch, plans, told, characters, brought, troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
     return OpenedCycle(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
@@ -240,6 +240,8 @@ def _begin(
     told: _Told,
     characters: int,
     brought: _Brought,
+    *,
+    troubled: bool,
 ) -> OpenCycle:
     agent_id, seq, zone = waking.identity.entity.id, waking.next_seq, waking.identity.zone
     cycle_id = CycleId(new_id())
@@ -274,9 +276,18 @@ def _begin(
     sources = [each for event in batch for each in privacy.sources_of_event(event)]
     privacy.add_sources(tx, agent_id, cycle_id, [*sources, *reminding.spaces_shown_in(tx, entries)])
     caution = privacy_guard.caution(tx, agent_id, spaces_of(batch, active), remembered)
-    what = (tuple(batch), tuple(entries))
-    opened = OpenCycle(cycle_id, seq, tx.now, active, *what, caution=caution, remembered=remembered)
-    return replace(opened, outside_from=outside_from)
+    return OpenCycle(
+        cycle_id,
+        seq,
+        tx.now,
+        active,
+        tuple(batch),
+        tuple(entries),
+        caution=caution,
+        remembered=remembered,
+        troubled=troubled,
+        outside_from=outside_from,
+    )
 
 
 def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId | None:

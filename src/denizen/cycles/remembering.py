@@ -34,7 +34,7 @@ _private = select_where(spaces, "private", "id")
 
 def prefetch_sent(tx: Tx, done: Iterable[EffectRecord]) -> None:
     """Announce the messages that `pieces_of` reads."""
-    for each in done:
+    for each in done if tx.dialect == "postgresql" else ():
         if each.tool == SEND_MESSAGE and (message_id := effects.message_in(each.result)):
             tx.prefetch(_sent, id=message_id)
 

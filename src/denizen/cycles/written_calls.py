@@ -37,6 +37,8 @@ _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>\w*)(?:\[CALL_ID\]\w*)?(?:\[AR
 _FUNCTION = re.compile(r"<function=(?P<name>[\w.-]+)>\s*(?P<inner>.*?)\s*(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _LLAMA: Final = "<|python_tag|>"
+_ANY_FORM = re.compile(r"[{(<\[`]")
+"""Every form of a call has one of these characters, except the bare name of a tool."""
 _FRAME = re.compile(r"</?(?:tool_call|function_call|tools?|tool_response)>|```[\w-]*|\[TOOL_CALLS\]|<\|python_tag\|>")
 """The markup around calls that are written as text."""
 _NAMES: Final = ("name", "tool", "tool_name", "function", "function_name")
@@ -81,7 +83,7 @@ def are_written(message: ModelMessage) -> bool:
 
 def calls_in(text: str, offered: Mapping[str, Sequence[str]]) -> list[WrittenCall]:
     """The calls that the text consists of; none if it contains anything else, or a tool that is not offered."""
-    if not text or len(text) > MOST_CHARACTERS:
+    if not text or len(text) > MOST_CHARACTERS or not (text.strip() in offered or _ANY_FORM.search(text)):
         return []
     found = _read(text.strip().removeprefix(_LLAMA).strip(), offered)
     if not found:

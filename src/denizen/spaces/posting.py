@@ -90,7 +90,13 @@ _lock = statement(
 )
 _advance = update_where(spaces, "id", set_="last_seq, head")
 _author = statement(
-    select(entities.c.kind, entities.c.handle, entities.c.role, statuses.is_shown(entities.c.id))
+    select(
+        entities.c.kind,
+        entities.c.handle,
+        entities.c.role,
+        statuses.is_shown(entities.c.id),
+        select(messages.c.id).where(messages.c.id == bindparam("message_id")).exists(),
+    )
     .join(memberships, memberships.c.entity_id == entities.c.id)
     .where(memberships.c.space_id == bindparam("space_id"), entities.c.id == bindparam("author_id"))
 )
@@ -109,9 +115,7 @@ _read_own = update_where(memberships, "space_id, entity_id", set_="read_seq")
 def prefetch_post(tx: Tx, space_id: SpaceId, author_id: EntityId, id: MessageId | None = None) -> None:
     """Announce a `post`, which locks the space's row."""
     tx.prefetch(_lock, id=space_id)
-    if id is not None:
-        tx.prefetch(_posted, id=id)
-    tx.prefetch(_author, space_id=space_id, author_id=author_id)
+    tx.prefetch(_author, space_id=space_id, author_id=author_id, message_id=id)
     prefetch_listeners(tx, space_id, author_id)
 
 
@@ -155,7 +159,9 @@ def post(
     """
     # First, because it locks the space's row: numbers and members stay the same until the commit.
     end, setting, run, limit = _lock_end(tx, space_id)
-    if id is not None and (posted := tx.one(_posted, id=id)) is not None:
+    author = tx.one(_author, space_id=space_id, author_id=author_id, message_id=id)
+    is_there = author is None or author[-1]
+    if id is not None and is_there and (posted := tx.one(_posted, id=id)) is not None:
         number, *same, stored, with_files = posted
         known: object = json.loads(stored) if stored else {}
         if (*same, known) != (space_id, author_id, what.text, reply_to, dict(metadata or {})):
@@ -163,11 +169,10 @@ def post(
         if not attaching.are_the_same(tx, author_id, attachments_from(with_files), files):
             raise IdempotencyKeyReused
         return Posted(id, number, end.kind)
-    author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space can post in it. Join it first.")
     attached = attaching.attachable(tx, author_id, files) if files else ()
-    kind, handle, role, has_status = author
+    kind, handle, role, has_status, _ = author
     posted_id, seq = id or MessageId(new_id()), end.last_seq + 1
     mentions = what.rendered.mentions
     _store(

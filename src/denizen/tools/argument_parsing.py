@@ -43,16 +43,19 @@ def read(tool: Tool, arguments: Given) -> Read:
     return Read(kept, tuple(name for name in given if name not in taken))
 
 
-def check(tool: Tool, arguments: Given) -> Any:
-    """The arguments, parsed leniently and then checked. Raises `InvalidInput` that tells the model what is wrong."""
-    taken = read(tool, arguments).arguments
+def check(tool: Tool, arguments: Given, parsed: Read | None = None) -> Any:
+    """The arguments, parsed leniently and then checked. Raises `InvalidInput` that tells the model what is wrong.
+
+    `parsed` is what `read` returned for them, here and in `noted`.
+    """
+    taken = (parsed or read(tool, arguments)).arguments
     # JSON is checked as JSON: a strict date may be a string there, and problems are described in terms of JSON.
     return tool.check(json.dumps(taken) if isinstance(arguments, str) and isinstance(taken, Mapping) else taken)
 
 
-def noted(tool: Tool | None, arguments: Given, result: str) -> str:
+def noted(tool: Tool | None, arguments: Given, result: str, parsed: Read | None = None) -> str:
     """The result, with a note about the arguments that were left out, if any."""
-    left_out = () if tool is None else read(tool, arguments).left_out
+    left_out = () if tool is None else (parsed or read(tool, arguments)).left_out
     if tool is None or not left_out:
         return result
     note = f"Left out, because {tool.name} has no such argument: {', '.join(name[:60] for name in left_out[:5])}"

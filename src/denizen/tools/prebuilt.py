@@ -169,6 +169,8 @@ def _metadata(tx: Tx, hand: Hand, space_id: SpaceId) -> dict[str, JsonValue]:
 
 def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str, digests: AbstractSet[str | None]) -> bool:
     """Whether this cycle has said the same there, with the same files, and nobody anything since."""
+    if hand.is_first:
+        return False
     # The newest alone decides nearly always.
     newest = posting.messages_before(tx, space_id, posting.END, limit=1)
     if not newest or newest[0].cycle_id != hand.cycle_id:

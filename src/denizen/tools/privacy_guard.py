@@ -128,7 +128,8 @@ _FEW: Final = 100
 """So many passages are compared word for word rather than indexed first."""
 
 
-def _next_batch(tx: Tx, agent_id: AgentId) -> Batch | None:
+def next_batch(tx: Tx, agent_id: AgentId) -> Batch | None:
+    """The next passages to be indexed, if the agent is in a private space."""
     settings = guard_settings(tx, agent_id) if _private_of(tx, agent_id) else None
     if settings is None or not settings.enabled:
         return None
@@ -137,7 +138,7 @@ def _next_batch(tx: Tx, agent_id: AgentId) -> Batch | None:
 
 async def index_words(db: Database, agent_id: AgentId) -> None:
     """Index everything that the agent has heard and said, if it is in a private space."""
-    while (batch := await db.read(_next_batch, agent_id)) is not None:
+    while (batch := await db.read(next_batch, agent_id)) is not None:
         await db.write(quotation_index.keep_batch, agent_id, batch)
 
 

@@ -73,6 +73,8 @@ class Hand:
     """The request that cut this call off, while its message was being written."""
     sees: bool = False
     """Whether the model can be shown pictures."""
+    is_first: bool = False
+    """Whether the cycle has made no call before: then it has sent nothing."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:

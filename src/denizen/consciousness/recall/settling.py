@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from sqlalchemy import bindparam, delete, select
 
@@ -293,18 +293,39 @@ async def renew(db: Database, agent_id: AgentId) -> bool:
     return True
 
 
+Work = Made | Joint | Literal["renew"]
+"""The next thing to do for the word index of an agent; `renew`: its terms are of an older version."""
+
+
+def next_work(tx: Tx, agent_id: AgentId, fewest: int = SEGMENT) -> Work | None:
+    """Whatever is to be done next; None if fewer than `fewest` passages are left and nothing can be joined."""
+    if extent(tx, agent_id).terms < VERSION:
+        return "renew"
+    return make_segment(tx, agent_id, fewest) or make_joint(tx, agent_id)
+
+
+async def work(db: Database, agent_id: AgentId, due: Work) -> None:
+    """Do it, unless someone else was faster or something was forgotten meanwhile."""
+    match due:
+        case "renew":
+            await renew(db, agent_id)
+        case Made():
+            await db.write(keep_segment, agent_id, due)
+        case Joint():
+            await _join(db, agent_id, due)
+
+
+async def _join(db: Database, agent_id: AgentId, joint: Joint) -> None:
+    for at in range(0, max(len(joint.rows), 1), _ROWS_AT_ONCE):
+        rows = joint.rows[at : at + _ROWS_AT_ONCE]
+        if not await db.write(keep_rows, agent_id, joint, rows, last=at + _ROWS_AT_ONCE >= len(joint.rows)):
+            return
+
+
 async def settle(db: Database, agent_id: AgentId, *, fewest: int = SEGMENT) -> None:
     """Settle passages until fewer than `fewest` are left, and join what can be joined."""
-    while (await db.read(extent, agent_id)).terms < VERSION:
-        await renew(db, agent_id)
-    while (made := await db.read(make_segment, agent_id, fewest)) is not None:
-        await db.write(keep_segment, agent_id, made)
-    while (joint := await db.read(make_joint, agent_id)) is not None:
-        for at in range(0, max(len(joint.rows), 1), _ROWS_AT_ONCE):
-            rows = joint.rows[at : at + _ROWS_AT_ONCE]
-            last = at + _ROWS_AT_ONCE >= len(joint.rows)
-            if not await db.write(keep_rows, agent_id, joint, rows, last=last):
-                break
+    while (due := await db.read(next_work, agent_id, fewest)) is not None:
+        await work(db, agent_id, due)
 
 
 _behind = statement(
