@@ -1,7 +1,7 @@
 """Runs the laboratory.
 
     python -m lab --database sqlite|postgresql [--faults all|NAME,...] [--hours N | --trials N | --short] [--seed N]
-           [--lanes N]
+           [--lanes N] [--until-aims]
 
 Each trial is one fault in a world of real processes and clients. Trials are added to the folder `--keep`, and the line
 of JSON at the end sums up all that it holds for this database. Findings go to stderr, and make the exit status 1.
@@ -47,6 +47,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--faults", default="all", help=f"all, or some of: {', '.join(FAULTS)}")
     parser.add_argument("--hours", type=float, default=0.0)
     parser.add_argument("--trials", type=int, default=0)
+    parser.add_argument("--until-aims", action="store_true", help="end as soon as no fault is short of its aim")
     parser.add_argument("--short", action="store_true", help="each fault once")
     parser.add_argument("--defaults", action="store_true", help="leases of 30 s, as shipped, and agents that reflect")
     parser.add_argument("--lanes", type=int, default=0, help="how many worlds live at the same time")
@@ -112,6 +113,7 @@ class _Laboratory:
         self._pace = DEFAULTS if given.defaults else SHORT if given.short else Pace()
         self._wanted = len(names) if given.short else given.trials or (10**9 if given.hours else 100)
         self._deadline = time.monotonic() + (given.hours * 3_600 or 10**9)
+        self._endless: bool = not given.until_aims
         self._begun = 0
         self._worlds = self._plans()
 
@@ -125,7 +127,10 @@ class _Laboratory:
             if self._short:
                 needs, plan = _in_order(self._names[self._begun :])
             else:
-                needs, plan = _by_chance(self._names, records.counted(self._folder, self._database), chance)
+                missing = _missing(self._names, records.counted(self._folder, self._database))
+                if not any(missing.values()) and not self._endless:
+                    return
+                needs, plan = _by_chance(missing, chance)
             plan = plan[: self._wanted - self._begun]
             self._begun += len(plan)
             yield seed, chance, needs, plan
@@ -194,9 +199,15 @@ def _in_order(names: list[str]) -> tuple[Need, list[str]]:
     return needs, list(itertools.takewhile(lambda name: FAULTS[name].needs == needs, names))[:most]
 
 
-def _by_chance(names: list[str], counted: Mapping[str, int], chance: random.Random) -> tuple[Need, list[str]]:
+def _missing(names: list[str], counted: Mapping[str, int]) -> dict[str, int]:
+    """How many times each fault has yet to strike until its aim is reached."""
+    return {name: max(FAULTS[name].aim - counted.get(name, 0), 0) for name in names}
+
+
+def _by_chance(missing: Mapping[str, int], chance: random.Random) -> tuple[Need, list[str]]:
     """The same, the sooner the further a fault is from its aim."""
-    weights = {name: max(FAULTS[name].aim - counted.get(name, 0), 1) for name in names}
+    names = [*missing]
+    weights = {name: max(missing[name], 1) for name in names}
     worlds = [weight / TRIALS_IN_A_WORLD[FAULTS[name].needs] for name, weight in weights.items()]
     needs = FAULTS[chance.choices(names, worlds)[0]].needs
     fitting = [name for name in names if FAULTS[name].needs == needs]

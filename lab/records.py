@@ -54,13 +54,13 @@ def kept(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def counted(folder: Path, database: str) -> Counter[str]:
-    """How often each fault struck in what was kept."""
+def counted(folder: Path, database: str, file: Path = PUBLISHED) -> Counter[str]:
+    """How often each fault struck this database, in what was published and in what was kept since."""
     struck: Counter[str] = Counter()
-    for each in kept(folder):
+    for each in [*_published(file), *_compacted(kept(folder), "")]:
         if each["database"] == database:
-            for trial in each["trials"]:
-                struck[trial["fault"]] += trial["strikes"]
+            for fault, those in each["faults"].items():
+                struck[fault] += those["strikes"]
     return struck
 
 
@@ -94,6 +94,10 @@ def publish(folder: Path, file: Path = PUBLISHED) -> int:
     if lines:
         path.rename(folder / f"worlds-published-{len([*folder.glob('worlds-published-*')]) + 1}.jsonl")
     return len(lines)
+
+
+def _published(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def _commit() -> str:
@@ -137,8 +141,7 @@ def table(folder: Path | None, file: Path = PUBLISHED) -> str:
     """Every fault on every database, with the number of trials and the longest wait, as Markdown: all that was
     published, and what was kept in the folder since.
     """
-    published = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    runs = [*published, *(_compacted(kept(folder), "") if folder is not None else [])]
+    runs = [*_published(file), *(_compacted(kept(folder), "") if folder is not None else [])]
     columns = sorted({(each["database"], each["lease_seconds"]) for each in runs})
     cells: dict[str, dict[tuple[str, float], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for each in runs:

@@ -21,7 +21,7 @@ def test_runs_are_added_up_and_one_wrong_thing_is_enough(tmp_path: Path) -> None
     summary = records.summary(tmp_path, "sqlite")
     assert (summary["trials"], summary["strikes"], summary["acknowledged"], summary["lost"]) == (2, 4, 5, 1)
     assert records.is_wrong(summary)
-    assert records.counted(tmp_path, "sqlite") == {"SIGKILL": 4}
+    assert records.counted(tmp_path, "sqlite", tmp_path / "nothing published.jsonl") == {"SIGKILL": 4}
 
 
 def test_published_results_are_counted_once_and_added_to_what_is_kept(tmp_path: Path) -> None:
@@ -33,6 +33,7 @@ def test_published_results_are_counted_once_and_added_to_what_is_kept(tmp_path: 
     assert records.publish(tmp_path, file) == 0
 
     records.add(tmp_path, "sqlite", "2:sqlite:0", "c", Pace(), [Trial("SIGKILL", [1, 2], [], 4.0, strikes=2)], good, [])
+    assert records.counted(tmp_path, "sqlite", file) == {"SIGKILL": 3}
     assert records.table(tmp_path, file).splitlines()[2:5] == [
         "| SIGKILL | – | 3 (4 s) |",
         "| SIGSTOP | 1 (9 s) | – |",
