@@ -20,8 +20,9 @@ import httpx2
 import pytest
 import structlog
 from aiohttp import BasicAuth, test_utils, web
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.subscriptions import Subscription
+from mcp_types import ListToolsResult
 from pydantic import ValidationError
 
 from denizen import call, reply
@@ -637,6 +638,29 @@ async def test_a_change_before_the_server_knows_of_the_listener_is_noticed(
         slow.set()
         await heard.wait()
         assert "sing" in await offered(connections, server)
+
+
+async def test_tools_stay_known_while_their_server_fails_to_list_them_again(
+    connections: McpConnections, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server whose sign-in was revoked, or that is being rebuilt, ends no life of an agent."""
+    server = program(tmp_path, real=True)
+    before = list(await offered(connections, server))
+    [known] = connections._servers.values()
+    assert known._link is not None
+    known._link.changed = True
+
+    async def refuse(client: Client, **options: object) -> ListToolsResult:
+        raise MCPError(code=-32603, message="sign in first")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(Client, "list_tools", refuse)
+        assert list(await offered(connections, server)) == before
+    assert known.trouble is not None
+    assert known.trouble.text == "The MCP server tests does not list its tools: sign in first."
+    clock.advance(mcp.BACK_OFF_SECONDS[0])
+    assert list(await offered(connections, server)) == before
+    assert known.trouble is None
 
 
 @asynccontextmanager

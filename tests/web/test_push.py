@@ -153,6 +153,29 @@ async def test_a_question_is_answered_while_no_page_is_open(pushing_house: House
     assert failed["title"] == "Your answer was not sent"
 
 
+async def test_a_question_is_answered_while_the_browser_has_frozen_the_page(pushing_house: House, visit: Visit) -> None:
+    """Browsers freeze pages that nobody looks at, and list those that are being closed: neither hears anything."""
+    world = pushing_house.world
+    noor = await world.person("Noor")
+    ask = call("confirm_action", question="Shall I make tea?")
+    ada = await world.agent("Ada", ask, reply("Tea it is."), "Made tea.", tools=[CONFIRM])
+    kitchen = await world.space("Kitchen", noor, ada)
+    hers = await visit(noor, at=pushing_house, new_context=True)
+    await subscribe(hers)
+    worker = await worker_of(hers)
+    await world.say(noor, "Anything to do?", kitchen)
+    await world.run()
+    [asked] = await world.denizen.calls.waiting(noor)
+
+    devtools = await hers.context.new_cdp_session(hers.page)
+    await devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
+    await worker.evaluate("data => clicked('confirm', data)", {"path": "/", "call": asked.id})
+    assert await world.denizen.calls.waiting(noor) == []
+    await devtools.send("Page.setWebLifecycleState", {"state": "active"})
+    await world.run()
+    assert (await world.transcript(kitchen))[-1] == "Ada: Tea it is."
+
+
 async def test_whoever_looks_at_a_page_is_not_told_twice(pushing_house: House, visit: Visit) -> None:
     hers = await visit(await pushing_house.world.person("Noor"), at=pushing_house, new_context=True)
     page = await subscribe(hers)

@@ -78,14 +78,12 @@ self.addEventListener("notificationclick", (event) => {
 
 /** Answers the question if one of its buttons was pressed, otherwise leads to what the notification is about. */
 async function clicked(action, { path, call }) {
-  const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const open = pages.find((each) => each.visibilityState === "visible") ?? pages[0];
   if (action && call) {
-    const confirmed = action === "confirm";
-    if (open) open.postMessage({ type: "answer", call, confirmed });
-    else await answer(call, confirmed, path);
+    await answer(call, action === "confirm", path);
     return;
   }
+  const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const open = pages.find((each) => each.visibilityState === "visible") ?? pages[0];
   if (!open) {
     await self.clients.openWindow(BASE + path);
     return;
@@ -94,7 +92,10 @@ async function clicked(action, { path, call }) {
   await open.focus().catch(() => undefined);
 }
 
-/** Answers a question while no page is open. A notification says so if that failed. */
+/**
+ * Answers a question. No page is asked to: one that is being closed, or that the browser has frozen, is still listed and
+ * would never do it. A notification says so if it failed.
+ */
 async function answer(call, confirmed, path) {
   const key = await (await (await caches.open("session")).match("/page-key"))?.text();
   const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ result: { confirmed } }) };

@@ -307,7 +307,7 @@ class _Server:
         try:
             link = await self._connected()
             if link.changed:
-                await self._list(link)
+                await self._list_again(link)
         except ToolFailed as error:
             seconds = BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS) - 1)]
             self._failures += 1
@@ -427,9 +427,6 @@ class _Server:
         except BaseException:
             await link.close()
             raise
-        self._failures = 0
-        self._not_before = 0
-        self.trouble = None
         log_line.info("mcp server connected", server=self._reach.name, tools=len(self._offers or ()))
         return link
 
@@ -452,6 +449,18 @@ class _Server:
             if ours:
                 offers.append(await _reading_tool(client))
         self._offers, self._stands_for_resources = offers, ours
+        self._failures, self._not_before, self.trouble = 0, 0, None
+
+    async def _list_again(self, link: _Link) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._list(link)
+        except Exception as error:  # noqa: BLE001  whatever it says may hold a secret
+            link.changed = True
+            why = "it took too long" if isinstance(error, TimeoutError) else str(_first(error))
+            raise ToolFailed(
+                self._hidden(f"The MCP server {self._reach.name} does not list its tools: {why}.")
+            ) from None
 
     def _file(self, content: ContentBlock) -> ToolFile | None:
         """The file in a part of a result; None if it is text, cannot be read or holds a secret."""

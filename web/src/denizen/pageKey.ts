@@ -21,7 +21,7 @@ export function keepPageKey(key: string | null): void {
   if (key === null && "caches" in window) void caches.delete(SHARED);
 }
 
-/** Lets the service worker act in the session: it answers questions from notifications while no page is open. */
+/** Lets the service worker act in the session: it answers questions from notifications. */
 export async function sharePageKey(): Promise<void> {
   const key = pageKeyHeader()[HEADER];
   if (key !== undefined && "caches" in window) await (await caches.open(SHARED)).put("/page-key", new Response(key));

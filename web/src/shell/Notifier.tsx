@@ -1,8 +1,6 @@
 import { useEffect } from "react";
 import { useLocation } from "wouter";
-import { inWords, post } from "../denizen/api";
 import { useStore } from "../denizen/live";
-import { useToast } from "../ui/Toast";
 import { newsOf } from "./news";
 import { clearShown, installWorker, isAnyLookedAt, permission, show, showLooking } from "./notifying";
 import { renewPush } from "./push";
@@ -10,12 +8,11 @@ import { addUnseen, clearUnseen } from "./unseen";
 
 const LATER_MILLISECONDS = 5_000;
 
-type FromWorker = { type: "go"; path: string } | { type: "answer"; call: string; confirmed: boolean };
+type FromWorker = { type: "go"; path: string };
 
 /** Tells of mentions, answers and questions while nobody looks at the page: by a number in its title, and as the person chose. */
 export function Notifier(): null {
   const store = useStore();
-  const toast = useToast();
   const [, go] = useLocation();
   useEffect(
     () =>
@@ -45,14 +42,9 @@ export function Notifier(): null {
   useEffect(() => {
     const hear = ({ data }: MessageEvent<FromWorker>): void => {
       if (data.type === "go") go(data.path);
-      if (data.type !== "answer") return;
-      post("/api/calls/{call_id}/answer", { path: { call_id: data.call }, body: { result: { confirmed: data.confirmed } } }).then(
-        (call) => store.dispatch({ type: "call", call }),
-        (error: unknown) => toast(inWords(error)),
-      );
     };
     navigator.serviceWorker?.addEventListener("message", hear);
     return () => navigator.serviceWorker?.removeEventListener("message", hear);
-  }, [store, toast, go]);
+  }, [go]);
   return null;
 }

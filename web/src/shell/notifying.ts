@@ -2,6 +2,7 @@
 import type { News } from "./news";
 import { turnOffPush } from "./push";
 import { base } from "../denizen/base";
+import { sharePageKey } from "../denizen/pageKey";
 
 const WANTED = "notifications";
 const LOOKED_AT = "looked at";
@@ -84,6 +85,7 @@ export async function show({ tag, title, body, path, call }: News): Promise<void
       ]
     : [];
   const registration = await navigator.serviceWorker?.getRegistration();
+  if (call) await sharePageKey();
   if (registration?.active) await registration.showNotification(title, { ...options, actions } as NotificationOptions);
   else new Notification(title, options).onclick = () => window.focus();
 }
