@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, cast
 
 from sqlalchemy import bindparam, func, or_, select
@@ -25,8 +25,8 @@ from denizen.inbox.outside import parsed
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft
 from denizen.spaces.quotes import LETTERS, Gram, Lettered, grams, quoted_grams, said
-from denizen.storage.database import Row, Tx, select_where, statement, value, values
-from denizen.storage.schema import agents, files, log, messages, minds, passages
+from denizen.storage.database import Row, Statement, Tx, select_where, statement, value, values
+from denizen.storage.schema import agents, files, log, messages, minds, passages, spaces
 from denizen.tools import effects, quotation_index
 from denizen.tools.settings import GuardSettings
 
@@ -98,9 +98,9 @@ def spoken(space_id: str, text: str) -> SpokenText:
     return SpokenText(space_id, _words_of(text) if len(text) <= _SHORT else tuple(said(text)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WrittenText:
-    """What would be shown, prepared for comparison."""
+    """What would be shown, prepared for comparison. What only a comparison needs is made for the first one."""
 
     forms: tuple[str, ...]
     """Its texts, such as with markup and without."""
@@ -108,8 +108,14 @@ class WrittenText:
     """How many words in a row are a quotation."""
     words: tuple[tuple[str, ...], ...]
     """The words of each form; most messages have no markup and hide nothing, so that there is only one."""
-    runs: set[Gram]
-    lettered: Lettered
+
+    @cached_property
+    def runs(self) -> set[Gram]:
+        return {gram for each in self.words for gram in grams(each, self.length)}
+
+    @cached_property
+    def lettered(self) -> Lettered:
+        return Lettered(self.words)
 
     @property
     def is_short(self) -> bool:
@@ -124,9 +130,7 @@ class WrittenText:
 def written_text(forms: Sequence[str], length: int) -> WrittenText:
     """Prepare the text in these forms."""
     words = dict.fromkeys(tuple(said(form)[:MOST_WORDS]) for form in dict.fromkeys(forms))
-    found = tuple(each for each in words if each)
-    runs = {gram for each in found for gram in grams(each, length)}
-    return WrittenText(tuple(forms), length, found, runs, Lettered(found))
+    return WrittenText(tuple(forms), length, tuple(each for each in words if each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +199,20 @@ class _Sources:
         for encoded in values(self._tx, _read_in_window, agent_id=self._agent_id, after=self._before.entry, **_MARKS):
             yield from _read_texts(self._tx, encoded, self._before.closed)
         if self._before.entry >= 0:
-            yield from self._newest_passages(self.newest_passage - self._before.passages)
+            yield from self._newest_passages(_newest_private, self.newest_passage - self._before.passages)
             return
-        # Words that are run together are in no index: the last passages are always compared, and with them everything
-        # that the index does not have yet.
+        # Words that are run together are in no index: the private ones of the last passages are always compared, and
+        # with them those that the index does not have yet.
         written = self._before.written
         done = quotation_index.indexed(self._tx, self._agent_id, written.length)
-        yield from self._newest_passages(max(NEWEST, self.newest_passage - done))
+        yield from self._newest_passages(_newest_private, max(NEWEST, self.newest_passage - done))
         hashes = {each for words in written.words for each in quotation_index.hashes_of(words, written.length)}
         shared = quotation_index.look_up(self._tx, self._agent_id, sorted(hashes) if done else ())
         yield from self._passages(sorted(shared, key=lambda number: (-shared[number], -number))[:MOST_TEXTS])
 
     def with_words(self, words: Collection[str]) -> Iterator[SpokenText]:
-        """The passages that have most of these words, of any space: their readers may know them from there."""
+        """The newest passages, and those that have most of these words, of any space: readers may know them there."""
+        yield from self._newest_passages(_newest, NEWEST)
         life = settling.extent(self._tx, self._agent_id)
         found = full_text.score(self._tx, self._agent_id, life, " ".join(sorted(words)))
         best = sorted(zip(found.scores.tolist(), found.numbers.tolist(), strict=True), reverse=True)[:MOST_TEXTS]
@@ -226,11 +231,11 @@ class _Sources:
             if (row := self._tx.one(SPACE_AND_TEXT, id=message_id)) is not None:
                 yield spoken(*row)
 
-    def _newest_passages(self, many: int) -> Iterator[SpokenText]:
+    def _newest_passages(self, which: Statement, many: int) -> Iterator[SpokenText]:
         if many > 0:
             # One more, because a run of words may cross the end of a passage.
             limit = min(many, settling.MOST_UNSETTLED) + 1
-            rows = self._tx.all(_newest, agent_id=self._agent_id, limit=limit)
+            rows = self._tx.all(which, agent_id=self._agent_id, limit=limit)
             yield from _joined(rows[::-1])
 
     def _passages(self, numbers: Sequence[int]) -> Iterator[SpokenText]:
@@ -271,12 +276,26 @@ _read_in_window = statement(
         or_(*(log.c.message.like(bindparam(name)) for name in _MARKS)),
     )
 )
+_heard_or_said = (passages.c.agent_id == bindparam("agent_id"), passages.c.kind.in_(("heard", "said")))
 _of_passage = (
     select(passages.c.number, passages.c.space_id, passages.c.start, text_of_passage, messages.c.files)
     .select_from(passages.outerjoin(messages, messages.c.id == passages.c.message_id))
-    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.kind.in_(("heard", "said")))
+    .where(*_heard_or_said)
 )
 _newest = statement(_of_passage.order_by(passages.c.number.desc()).limit(bindparam("limit")))
+_before_newest = (
+    select(passages.c.number)
+    .where(*_heard_or_said)
+    .order_by(passages.c.number.desc())
+    .limit(1)
+    .offset(bindparam("limit"))
+    .scalar_subquery()
+)
+_newest_private = statement(
+    _of_passage.join(spaces, spaces.c.id == passages.c.space_id)
+    .where(passages.c.number > func.coalesce(_before_newest, 0), spaces.c.private == 1)
+    .order_by(passages.c.number.desc())
+)
 _texts = statement(
     _of_passage.where(
         passages.c.number.in_([bindparam(f"n{at}", type_=passages.c.number.type) for at in range(_AT_ONCE)])
