@@ -25,7 +25,8 @@ help:
 	@echo "make test-hard  run the tests under load, as another user, ... (CONDITIONS=load ONLY=tests/cli)"
 	@echo "make test-clients  run real client packages against a server (.venv-clients and .node-clients are kept)"
 	@echo "make test-ranges  run the tests of models with the oldest and newest openai and pydantic-ai that are allowed"
-	@echo "make dist     build the wheel and the source distribution, and the wheel of the client alone, into dist"
+	@echo "make dist     build the wheel and the source distribution, and the wheel of the client alone, into dist;"
+	@echo "              PROJECT_URL=https://HOST/OWNER/NAME puts links to the project into them"
 	@echo "make test-bridges  run bridges against real servers such as Synapse (.venv-bridges is kept)"
 	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
@@ -104,6 +105,8 @@ test-ranges: $(READY)
 
 # A wheel and a source distribution of the package, and a wheel of its client alone. test-clients tries them.
 DIST ?= dist
+PROJECT_URL ?=
+export DENIZEN_PROJECT_URL = $(PROJECT_URL)
 
 dist: $(READY)
 	$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target sdist --target wheel

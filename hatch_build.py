@@ -1,7 +1,8 @@
 """Builds the web client into the package, where it is missing or older than its sources. Needs no Node of the system.
 
 An editable install does without: `make web` builds there. A wheel also gets an SBOM: a list of the packages that it
-holds and of those that it was tested with, made from the lock files.
+holds and of those that it was tested with, made from the lock files. And it has the links of the project, if whoever
+publishes it says where the project is.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 BUILT = Path("src/denizen/server/web/index.html")
-
-
+PROJECT_URL = "DENIZEN_PROJECT_URL"
+"""Where the sources are, for whoever publishes a build: `make dist PROJECT_URL=https://…`."""
 RUN_LOCK = Path("requirements/run.txt")
 DEV_LOCK = Path("requirements/lock.txt")
 NPM_LOCK = Path("web/package-lock.json")
@@ -53,6 +55,30 @@ class WebClient(BuildHookInterface[Any]):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+class ProjectUrls(MetadataHookInterface):
+    """A wheel names the address that its publisher gave, and links to its documentation and changelog there."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        metadata["urls"] = project_urls(os.environ.get(PROJECT_URL, ""))
+
+
+def project_urls(address: str) -> dict[str, str]:
+    """The links of a repository at GitHub or a forge that has files at the same addresses; none without an address."""
+    if not address:
+        return {}
+    if not re.fullmatch(r"https://[^\s/]+/\S+", address):
+        raise ValueError(f"{PROJECT_URL} is {address!r}: give the address of a repository, as https://HOST/OWNER/NAME.")
+    source = address.rstrip("/")
+    files = f"{source}/blob/main"
+    return {
+        "Homepage": source,
+        "Source": source,
+        "Issues": f"{source}/issues",
+        "Documentation": f"{files}/docs/README.md",
+        "Changelog": f"{files}/CHANGELOG.md",
+    }
 
 
 def is_outdated(root: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -13,24 +14,28 @@ from typing import Any
 import pytest
 
 from denizen import __version__
-from hatch_build import NPM_LOCK, Package, npm_packages, python_packages
+from hatch_build import NPM_LOCK, PROJECT_URL, Package, npm_packages, project_urls, python_packages
 from requirements.audit import NO_ADVISORIES, findings, is_affected, locked_packages, main
 
 ROOT = Path(__file__).parents[2]
+
+
+ADDRESS = "https://forge.example.org/denizen/denizen"
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    given = os.environ | {PROJECT_URL: ADDRESS}
     for project in (ROOT, ROOT / "packages" / "client"):
-        subprocess.run(build, cwd=project, check=True, capture_output=True)
+        subprocess.run(build, cwd=project, check=True, capture_output=True, env=given)
     return folder
 
 
 @pytest.mark.parametrize("package", ["denizen", "denizen_client"])
 def test_a_wheel_says_what_it_is(wheels: Path, package: str) -> None:
-    """Its licence is in it, type checkers read its types, and an index shows for which Pythons it is."""
+    """Its licence is in it, type checkers read its types, and an index shows its Pythons and its links."""
     info = f"{package}-{__version__}.dist-info"
     with zipfile.ZipFile(wheels / f"{package}-{__version__}-py3-none-any.whl") as archive:
         told = message_from_bytes(archive.read(f"{info}/METADATA"))
@@ -44,6 +49,20 @@ def test_a_wheel_says_what_it_is(wheels: Path, package: str) -> None:
     assert [each for each in classifiers if "Python :: 3." in each] == [
         f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)
     ]
+    assert told.get_all("Project-URL") == [
+        f"Homepage, {ADDRESS}",
+        f"Source, {ADDRESS}",
+        f"Issues, {ADDRESS}/issues",
+        f"Documentation, {ADDRESS}/blob/main/docs/README.md",
+        f"Changelog, {ADDRESS}/blob/main/CHANGELOG.md",
+    ]
+
+
+def test_a_build_has_no_links_unless_its_publisher_gives_an_address() -> None:
+    assert project_urls("") == {}
+    for wrong in ("forge.example.org/denizen", "https://forge.example.org", "https://forge.example.org/a b"):
+        with pytest.raises(ValueError, match="give the address of a repository"):
+            project_urls(wrong)
 
 
 def test_a_wheel_has_an_sbom_of_what_it_holds_and_was_tested_with(wheels: Path) -> None:
