@@ -293,6 +293,23 @@ async def test_errors_are_tried_again_by_their_class(small_unhurried_world: Worl
     assert "".join(text for epoch, text in told if epoch == 2) == "Seth at last."
 
 
+async def test_a_provider_that_is_away_for_a_while_fails_no_reply(small_unhurried_world: World) -> None:
+    """Nobody asks an advisor again by itself once its reply has failed, as an agent is asked for its events."""
+    world = small_unhurried_world
+    began = world.clock.now()
+
+    def decide(_who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        away = world.clock.now() - began < 15 * SECOND
+        return ModelUnreachable("reset") if away else "Here I am."
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", first_byte_seconds=600, total_seconds=3_600)
+    async with world.denizen.living():
+        asked = await world.denizen.panels.ask(panel, noor, "Well?")
+        while not (await world.denizen.rounds.get(asked)).all_completed:
+            world.clock.skip(10)
+    assert await answered(world, asked) == {"Seth": "Here I am."}
+
+
 async def test_cancel_and_retry_one_or_all(world: World) -> None:
     """A round always ends; each advisor can be cancelled and asked again alone."""
     may_go_on, begun = asyncio.Event(), asyncio.Event()

@@ -315,15 +315,15 @@ def _raise(error: Exception) -> NoReturn:
     raise translated from error
 
 
-def retry_delay(error: ModelError, attempt: int, *, key: str = "") -> float | None:
-    """Returns the seconds to wait before the next try after `attempt` attempts; None if it should not be retried.
+def retry_delay(error: ModelError, attempt: int, *, key: str = "", most: int = ATTEMPTS) -> float | None:
+    """Returns the seconds to wait after `attempt` of at most `most` attempts; None if it should not be tried again.
 
     The wait doubles with each attempt and honours what the provider asked for, up to a minute. `key` (an agent's id)
     spreads those who failed together: the same key always waits the same.
     """
     if isinstance(error, ModelOverloaded) and error.loading:
         return LOADING_WAIT_SECONDS if attempt < LOADING_ATTEMPTS else None
-    if attempt >= ATTEMPTS or not isinstance(error, ModelOverloaded | ModelUnreachable):
+    if attempt >= most or not isinstance(error, ModelOverloaded | ModelUnreachable):
         return None
     first = 2.0 if isinstance(error, ModelOverloaded) else 0.5
     wait = max(first * 2 ** (attempt - 1), error.retry_after or 0.0)

@@ -53,6 +53,11 @@ from denizen.storage.database import Database
 
 T = TypeVar("T")
 
+ATTEMPTS: Final = 6
+"""How often a reply is tried, which a provider that is away for fifteen seconds does not fail.
+
+Events of agents are tried again later; a failed reply is not, unless a person asks for it.
+"""
 LOCAL_BEGIN_SECONDS: Final = 600.0
 """How long a model in this network may take to begin, however little the panel allows.
 
@@ -198,7 +203,7 @@ async def ask(clock: Clock, asked: AdvisorRequest, by: Asking) -> ModelResponse:
         try:
             return await _ask_once(clock, asked, by)
         except ModelError as error:
-            delay = request.retry_delay(error, attempt, key=asked.key)
+            delay = request.retry_delay(error, attempt, key=asked.key, most=ATTEMPTS)
             if delay is None:
                 raise
             await clock.sleep(delay)
