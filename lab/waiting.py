@@ -31,7 +31,7 @@ def queued(pids: Iterable[int]) -> dict[str, int]:
     """How many nanoseconds each thread of these processes has waited for a processor so far."""
     found: dict[str, int] = {}
     for pid in pids:
-        for thread in Path(f"/proc/{pid}/task").glob("*"):
+        for thread in _threads(pid):
             with suppress(OSError):  # it has ended just now
                 found[str(thread)] = int((thread / "schedstat").read_text().split()[1])
     return found
@@ -40,10 +40,18 @@ def queued(pids: Iterable[int]) -> dict[str, int]:
 def children(pid: int) -> list[int]:
     """The processes that this one has started; none if it has ended."""
     found: list[int] = []
-    for each in Path(f"/proc/{pid}/task").glob("*/children"):
+    for each in _threads(pid):
         with suppress(OSError):
-            found += map(int, each.read_text().split())
+            found += map(int, (each / "children").read_text().split())
     return found
+
+
+def _threads(pid: int) -> list[Path]:
+    """The folders of its threads; none if it has ended, which it may at any instant."""
+    try:
+        return [*Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
 
 
 async def happens(what: Awaitable[Any], seconds: float, pids: Callable[[], Iterable[int]]) -> bool:
