@@ -13,6 +13,7 @@ import selectors
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from tests.world import UNHURRIED, open_world
 
 UNITS = 8
 """How many pieces of work the loop may be held up for: about a quarter of a second on a laptop."""
+TRIES = 3
+"""What holds the loop up does so each time. Other processes that fill the caches of the processor do not."""
 _WORK = "[" + "0," * 500_000 + "0]"
 
 HOSTILE = {
@@ -63,16 +66,23 @@ class Watch:
 
     def __init__(self, selector: WatchingSelector) -> None:
         self._selector = selector
-        self._limit = UNITS * statistics.median(map(_work, range(5)))
+        self._limit = _limit()
         self.stalls: list[str] = []
 
-    async def during(self, what: str, doing: Awaitable[Any]) -> Any:
+    async def during(self, what: str, do: Callable[[], Awaitable[Any]], *, tries: int = TRIES) -> Any:
         self._selector.start()
-        result = await doing
+        result = await do()
         await asyncio.sleep(0)
-        if self._selector.longest > self._limit:
-            self.stalls.append(f"{what}: {self._selector.longest:.2f} s of at most {self._limit:.2f} s")
+        if (longest := self._selector.longest) > self._limit:
+            self._limit = _limit()
+            if tries > 1:
+                return await self.during(what, do, tries=tries - 1)
+            self.stalls.append(f"{what}: {longest:.2f} s of at most {self._limit:.2f} s")
         return result
+
+
+def _limit() -> float:
+    return UNITS * statistics.median(map(_work, range(5)))
 
 
 def _work(_: int) -> float:
@@ -157,11 +167,11 @@ def test_no_request_holds_up_the_event_loop(built: Built, tmp_path: Path) -> Non
                     # The first request to a route imports and compiles.
                     await ask(json.dumps(body).encode())
                     for name, content in hostile_bodies(body):
-                        answer = await watch.during(f"{method} {path} {name}", ask(content))
+                        answer = await watch.during(f"{method} {path} {name}", partial(ask, content))
                         assert answer.status_code < 500, answer.text
                     if path in ("/api/agents", "/api/apply", "/api/spaces/{space_id}/messages"):
                         for name, content in BROKEN.items():
-                            await watch.during(f"{method} {path} {name}", ask(content))
+                            await watch.during(f"{method} {path} {name}", partial(ask, content))
 
     watched(story)
 
@@ -178,13 +188,13 @@ def test_no_request_with_files_in_it_holds_up_the_event_loop(built: Built, tmp_p
         async with visited(built, tmp_path) as house:
             with httpx2.Client(base_url=house.address, timeout=600) as client:
 
-                def ask(content: bytes) -> httpx2.Response:
-                    return client.post("/api/chat", headers=headers, content=content)
+                def ask(content: bytes) -> Awaitable[httpx2.Response]:
+                    return asyncio.to_thread(client.post, "/api/chat", headers=headers, content=content)
 
-                await asyncio.to_thread(ask, json.dumps({"agent": "nobody", "text": "Look!"}).encode())
+                await ask(json.dumps({"agent": "nobody", "text": "Look!"}).encode())
                 for name, file in files.items():
                     body = json.dumps({"agent": "nobody", "text": "Look!", "files": [file]}).encode()
-                    answer = await watch.during(name, asyncio.to_thread(ask, body[: 52 * 1024 * 1024]))
+                    answer = await watch.during(name, partial(ask, body[: 52 * 1024 * 1024]))
                     assert 400 <= answer.status_code < 500, answer.text
 
     watched(story)
@@ -205,9 +215,9 @@ def test_no_message_or_answer_of_a_model_holds_up_the_event_loop(ready_sqlite_ur
             diary = await world.space("Diary", noor, ada, private=True)
             hall = await world.space("Hall", noor, mia, ada)
             for space in (diary, hall):
-                await watch.during("post", house.say(noor, text, space))
-                await watch.during("post a short one", house.say(noor, text[:19_000], space))
-                await watch.during("think", world.run())
+                await watch.during("post", partial(house.say, noor, text, space), tries=1)
+                await watch.during("post a short one", partial(house.say, noor, text[:19_000], space), tries=1)
+                await watch.during("think", world.run, tries=1)
 
     watched(story)
 
@@ -228,13 +238,14 @@ def test_no_import_holds_up_the_event_loop(built: Built, tmp_path: Path) -> None
                     "lists": lines[0] + b"[" + b"[]," * 1_000_000 + b"[]]\n",
                 }
 
-                def ask(content: bytes) -> httpx2.Response:
-                    lines = {"Content-Type": "application/jsonl"}
-                    return client.post("/api/import?handle=other", headers=lines, content=content)
+                url, jsonl = "/api/import?handle=other", {"Content-Type": "application/jsonl"}
 
-                assert (await asyncio.to_thread(ask, exported)).status_code == 201
+                def ask(content: bytes) -> Awaitable[httpx2.Response]:
+                    return asyncio.to_thread(client.post, url, headers=jsonl, content=content)
+
+                assert (await ask(exported)).status_code == 201
                 for name, content in files.items():
-                    answer = await watch.during(name, asyncio.to_thread(ask, content))
+                    answer = await watch.during(name, partial(ask, content))
                     assert answer.status_code == 422, answer.text
 
     watched(story)

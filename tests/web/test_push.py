@@ -20,6 +20,7 @@ from tests.web.conftest import PHONE, WIDE, Visit, Visitor, served_to_browsers
 from tests.web.test_notifications import turn_on
 from tests.world import UNHURRIED, open_world
 
+SWITCH = "Also while no tab of Denizen is open"
 # The headless browser has no push service: this is what one would give to the page.
 SUBSCRIBING = """(() => {
   let present = null;
@@ -56,9 +57,16 @@ async def pushing_house(ready_sqlite_url: str) -> AsyncGenerator[House]:
         yield house
 
 
-async def subscribe(hers: Visitor) -> Page:
+async def turn_on_with_push_service(hers: Visitor) -> Page:
     await hers.context.add_init_script(SUBSCRIBING % json.dumps(Browser().keys))
     return await turn_on(hers)
+
+
+async def subscribe(hers: Visitor) -> Page:
+    """The page has subscribed: before, the worker has no key to answer with, and is sent nothing to answer."""
+    page = await turn_on_with_push_service(hers)
+    await expect(page.get_by_label(SWITCH)).to_be_checked()
+    return page
 
 
 @pytest.mark.parametrize(("size", "colors"), [(PHONE, "light"), (WIDE, "dark")])
@@ -68,8 +76,7 @@ async def test_the_account_page_turns_it_on_and_off(
     noor = await pushing_house.world.person("Noor")
     hers = await visit(noor, at=pushing_house, size=size, color_scheme=colors, new_context=True)
     page = await subscribe(hers)
-    switch = page.get_by_label("Also while no tab of Denizen is open")
-    await expect(switch).to_be_checked()
+    switch = page.get_by_label(SWITCH)
     await hers.check_accessibility()
     async with page.expect_response("**/api/push/subscriptions/*") as ended:
         await switch.click()
@@ -83,9 +90,9 @@ async def test_the_account_page_turns_it_on_and_off(
 
 
 async def test_a_server_without_web_push_says_so(house: House, visit: Visit) -> None:
-    page = await subscribe(await visit(await house.world.person("Noor"), new_context=True))
+    page = await turn_on_with_push_service(await visit(await house.world.person("Noor"), new_context=True))
     await expect(page.get_by_text("Web push is switched off on this server.")).to_be_visible()
-    await expect(page.get_by_label("Also while no tab of Denizen is open")).to_be_disabled()
+    await expect(page.get_by_label(SWITCH)).to_be_disabled()
 
 
 async def worker_of(hers: Visitor) -> Worker:
@@ -130,8 +137,7 @@ async def test_a_question_is_answered_while_no_page_is_open(pushing_house: House
     ada = await world.agent("Ada", ask, reply("Tea it is."), "Made tea.", tools=[CONFIRM])
     kitchen = await world.space("Kitchen", noor, ada)
     hers = await visit(noor, at=pushing_house, new_context=True)
-    page = await subscribe(hers)
-    await expect(page.get_by_label("Also while no tab of Denizen is open")).to_be_checked()
+    await subscribe(hers)
     worker = await worker_of(hers)
     await world.say(noor, "Anything to do?", kitchen)
     await world.run()
@@ -170,6 +176,7 @@ async def test_a_question_is_answered_while_the_browser_has_frozen_the_page(push
     devtools = await hers.context.new_cdp_session(hers.page)
     await devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
     await worker.evaluate("data => clicked('confirm', data)", {"path": "/", "call": asked.id})
+    assert await worker.evaluate("() => self.desktop") == []
     assert await world.denizen.calls.waiting(noor) == []
     await devtools.send("Page.setWebLifecycleState", {"state": "active"})
     await world.run()

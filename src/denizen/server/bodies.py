@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from typing import Any, Final
 
 from fastapi.routing import APIRoute
@@ -18,7 +19,7 @@ from denizen.server.problems import Problem
 MOST_VALUES: Final = 20_000
 """How many values a body may have. The server answers nobody else while it parses and checks them."""
 _LARGE: Final = 1024 * 1024
-"""A larger body is parsed in a thread: one with files in it may have 50 MB."""
+"""A larger body is put together and parsed in a thread: one with files in it may have 50 MB."""
 # A text that does not end matches too, so that every byte is read once.
 _TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
@@ -52,6 +53,15 @@ def _too_deep() -> Problem:
 
 
 class _Request(Request):
+    async def body(self) -> bytes:
+        """The same as Starlette's, which joins what has come on the event loop: that takes 0.1 s for 50 MB."""
+        if not hasattr(self, "_body"):
+            async with aclosing(self.stream()) as stream:
+                chunks = [chunk async for chunk in stream]
+            is_large = sum(map(len, chunks)) > _LARGE
+            self._body = await asyncio.to_thread(b"".join, chunks) if is_large else b"".join(chunks)
+        return self._body
+
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
             self._json = await parse_json_off_loop(await self.body())
