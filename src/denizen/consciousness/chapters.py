@@ -98,7 +98,7 @@ _cycles = statement(
     .where(*_of_agent, cycles.c.number >= bindparam("first"), cycles.c.number <= bindparam("last"))
     .order_by(cycles.c.number)
 )
-_next_seq = statement(select(cycles.c.first_seq).where(*_of_agent, cycles.c.number == bindparam("number")))
+_next_seq = select_where(cycles, "first_seq", "number", *_of_agent)
 _spaces = statement(
     select(cycle_spaces.c.cycle_id, cycle_spaces.c.space_id)
     .join(cycles, cycles.c.id == cycle_spaces.c.cycle_id)
@@ -306,8 +306,8 @@ _this = (
     layer_rows.c.first == bindparam("at"),
 )
 _of = (layer_rows.c.agent_id == bindparam("agent_id"), layer_rows.c.level == LEVEL)
-_one = statement(select(layer_rows.c.digest).where(*_of, layer_rows.c.first == bindparam("first")))
-_locked = statement(select(layer_rows.c.digest).where(*_of, layer_rows.c.first == bindparam("first")).with_for_update())
+_one = select_where(layer_rows, "digest", "first", *_of)
+_locked = select_where(layer_rows, "digest", "first", *_of, for_update=True)
 _some = statement(
     select(layer_rows.c.first, layer_rows.c.digest).where(
         *_of, layer_rows.c.first >= bindparam("first"), layer_rows.c.first <= bindparam("last")

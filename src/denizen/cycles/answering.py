@@ -29,7 +29,7 @@ from denizen.shapes.vocabulary import ASKED
 from denizen.spaces import ask_again, directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Draft
-from denizen.storage.database import Tx, equal, statement
+from denizen.storage.database import Tx, equal, select_where, statement
 from denizen.storage.schema import calls, messages
 from denizen.tools import effects, privacy_guard
 from denizen.tools.effects import EffectRecord
@@ -100,15 +100,13 @@ def waiting_spaces(events: Sequence[Event]) -> list[Waiting]:
 
 
 _seq = select(messages.c.seq).where(messages.c.id == bindparam("message_id")).scalar_subquery()
-_spoke = statement(
-    select(messages.c.id)
-    .where(
-        messages.c.space_id == bindparam("space_id"),
-        messages.c.seq > func.coalesce(_seq, 0),
-        messages.c.author_id == bindparam("agent_id"),
-        messages.c.cycle_id == bindparam("cycle_id"),
-    )
-    .limit(1)
+_spoke = select_where(
+    messages,
+    "id",
+    "space_id, cycle_id",
+    messages.c.seq > func.coalesce(_seq, 0),
+    messages.c.author_id == bindparam("agent_id"),
+    limit=1,
 )
 _asked = statement(
     select(calls.c.id)

@@ -21,7 +21,6 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from sqlalchemy import bindparam, update
 
 from denizen.access import audit
 from denizen.access.audit import Actor
@@ -47,7 +46,7 @@ from denizen.models.pictures import Picture, first_picture
 from denizen.models.request import is_whole
 from denizen.nearest import nearest
 from denizen.spaces import directory, posting
-from denizen.storage.database import Tx, statement, storable, update_where
+from denizen.storage.database import Tx, storable, update_where
 from denizen.storage.schema import cycles
 from denizen.tools import (
     argument_parsing,
@@ -173,10 +172,8 @@ class FinishedCall:
 
 
 _enter = update_where(cycles, "id", set_="active_space_id")
-_pause = statement(
-    # As after a shutdown: continuing does not count as an attempt.
-    update(cycles).where(cycles.c.id == bindparam("cycle")).values(outcome="paused", handed_back=1)
-)
+_pause = update_where(cycles, "id", outcome="paused", handed_back=1)
+"""As after a shutdown: continuing does not count as an attempt."""
 _progress = update_where(cycles, "id", attempts=0)
 
 
@@ -230,7 +227,7 @@ def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: Step) -> None:
 
 def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
     """Pause the cycle until people answer. Nobody holds the agent meanwhile: any instance may continue."""
-    tx.run(_pause, cycle=cycle.id)
+    tx.run(_pause, id=cycle.id)
     leases.release(tx, lease)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "paused", lease.epoch).to_payload())
 

@@ -54,7 +54,7 @@ from denizen.portability.lines import (
     encode,
 )
 from denizen.portability.withholding import Withheld
-from denizen.storage.database import Database, Statement, Tx, statement, value
+from denizen.storage.database import Database, Statement, Tx, select_where, statement, value
 from denizen.storage.schema import (
     contents,
     cycle_spaces,
@@ -445,7 +445,7 @@ def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: 
     return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *stance_lines.named(tx, made), *made))
 
 
-_toolset = statement(select(toolsets.c.digest, toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))
+_toolset = select_where(toolsets, "digest, tools", "digest")
 
 
 def _tools_named(tx: Tx, digests: set[str]) -> list[ToolsetLine]:

@@ -138,11 +138,7 @@ def keep_batch(tx: Tx, agent_id: AgentId, batch: Batch) -> None:
 # Searching
 
 _listed = fingerprints.c.hash.in_([bindparam(name, type_=fingerprints.c.hash.type) for name in _HASHES])
-_found = statement(
-    select(fingerprints.c.number)
-    .where(fingerprints.c.agent_id == bindparam("agent_id"), _listed)
-    .limit(bindparam("limit"))
-)
+_found = select_where(fingerprints, "number", "agent_id", _listed, limit="limit")
 _newest_with = select_where(fingerprints, "number", "agent_id, hash", order_by="number desc", limit=MOST_FOUND)
 
 

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Final, Protocol, cast
 
 from fastapi import Header, Request, Response
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select
 from starlette.types import Receive
 
 from denizen.agents import managing, registry
@@ -80,7 +79,7 @@ from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.shapes.examples import text_answer
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement, storable, value
+from denizen.storage.database import Tx, select_where, storable, value
 from denizen.storage.schema import entities
 
 router = new_router("/v1", problem=ErrorOut)
@@ -111,7 +110,7 @@ async def get_model(request: Request, caller: OpenAICaller, model: str) -> Model
     return await context_of(request).runtime.db.read(_model, model, caller)
 
 
-_created = statement(select(entities.c.created_at).where(entities.c.id == bindparam("id")))
+_created = select_where(entities, "created_at", "id")
 
 
 def _models(tx: Tx, caller: Caller) -> ModelList:
