@@ -21,7 +21,7 @@ from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.file_passages import hear_files
 from denizen.consciousness.recall.passages import prefetch_newest_cycle, remember_next
 from denizen.cycles import answering, budgets, ledger
-from denizen.cycles.answering import Outgoing, Why
+from denizen.cycles.answering import CheckedText, Why
 from denizen.cycles.budgets import Refusal
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
@@ -57,7 +57,7 @@ class Ending:
     outcome: Literal["acted", "failed"] = "acted"
     window_from: int | None = None
     """The new start of the window, if it has moved."""
-    sending: Outgoing | None = None
+    sending: CheckedText | None = None
     """A text of the model, to be sent in its name where a person waits."""
     unanswered: Why | None = None
     """The status shown where a person still waits, if it does not follow from the stop reason."""

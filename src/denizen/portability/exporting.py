@@ -27,7 +27,7 @@ from denizen.portability.lines import (
     CycleLine,
     CycleSpaceLine,
     EffectLine,
-    End,
+    EndLine,
     EntityLine,
     EntryLine,
     EventLine,
@@ -180,7 +180,7 @@ class _Written:
             raise InvalidInput(
                 "Something was forgotten during the export, and the file may still contain it. Export again."
             )
-        return encode(End(lines=self._count + 1))
+        return encode(EndLine(lines=self._count + 1))
 
 
 _forgotten = statement(

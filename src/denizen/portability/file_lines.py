@@ -21,7 +21,7 @@ from denizen.files.attaching import Attachment
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.ids import EntityId, FileId, OrganizationId
 from denizen.portability.lines import ChunkLine, FileLine, FilePageLine, OfFile
-from denizen.portability.reading import Fault, Source, require
+from denizen.portability.reading import ExportFile, Fault, require
 from denizen.storage.database import Database, Params, Tx, insert_into, select_where, update_where
 from denizen.storage.schema import files, messages
 
@@ -105,7 +105,7 @@ Contents = Mapping[str, str]
 
 
 async def store_contents(
-    db: Database, organization_id: OrganizationId, source: Source, limits: FileLimits
+    db: Database, organization_id: OrganizationId, source: ExportFile, limits: FileLimits
 ) -> dict[str, str]:
     """Stores the contents of a checked file that the organization does not have. Raises `QuotaExceeded`."""
     sizes = await asyncio.to_thread(_sizes, source)
@@ -118,11 +118,11 @@ async def store_contents(
     return stored
 
 
-def _sizes(source: Source) -> dict[str, int]:
+def _sizes(source: ExportFile) -> dict[str, int]:
     return {line.digest: line.size for _, line in source.lines() if isinstance(line, FileLine)}
 
 
-def _chunks(source: Source) -> Iterator[ChunkLine]:
+def _chunks(source: ExportFile) -> Iterator[ChunkLine]:
     return (line for _, line in source.lines() if isinstance(line, ChunkLine))
 
 

@@ -67,8 +67,8 @@ from denizen.portability.lines import (
     StanceLine,
     ToolsetLine,
 )
-from denizen.portability.memories import Remembering
-from denizen.portability.reading import Fault, Source, first_line, require, require_valid
+from denizen.portability.memories import MemoryImport
+from denizen.portability.reading import ExportFile, Fault, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
 from denizen.portability.stance_lines import Conversations, Importer
 from denizen.reflection import records
@@ -113,7 +113,7 @@ from denizen.tools.tool import digest_of
 # Checking
 
 
-def check_agent(source: Source) -> frozenset[str]:
+def check_agent(source: ExportFile) -> frozenset[str]:
     """Checks the file; returns the digests of the tools in it. Raises `ImportInvalid` for a line that cannot be
     imported.
     """
@@ -319,7 +319,7 @@ def import_agent(
     by: Requester,
     policy: DefinitionPolicy,
     organization_id: OrganizationId,
-    source: Source,
+    source: ExportFile,
     toolsets: Collection[str],
     contents: Contents,
     *,
@@ -434,7 +434,7 @@ class _Arriving:
         self._facts: list[str] = []
         """Its goals, notes and plans, which do not say which cycle made them."""
         self._trusted = trusted
-        self._memories = Remembering(tx, agent_id, self._between, trusted)
+        self._memories = MemoryImport(tx, agent_id, self._between, trusted)
         self._files = Attaching(tx, home, contents)
         self._file_ids: dict[str, str] = {}
 

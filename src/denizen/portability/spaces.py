@@ -38,9 +38,9 @@ from denizen.portability.lines import (
     RollingLine,
     SpaceLine,
 )
-from denizen.portability.memories import Remembering
+from denizen.portability.memories import MemoryImport
 from denizen.portability.panels import Assembling, Board
-from denizen.portability.reading import Source, first_line, require, require_valid
+from denizen.portability.reading import ExportFile, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
@@ -59,7 +59,7 @@ from denizen.storage.schema import advisors, files, memberships, memory_policies
 # Checking
 
 
-def check_space(source: Source) -> frozenset[str]:
+def check_space(source: ExportFile) -> frozenset[str]:
     """Checks the file; returns the ids of its messages, advisors and rounds. Raises `ImportInvalid` for an invalid
     line.
     """
@@ -76,7 +76,7 @@ def check_space(source: Source) -> frozenset[str]:
 class _Room:
     """The space read from a file so far: later lines must not contradict it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ExportFile) -> None:
         self._fault = source.fault
         self.said = 0
         self._space: SpaceLine | None = None
@@ -165,7 +165,7 @@ def import_space(
     tx: Tx,
     by: Requester,
     organization_id: OrganizationId,
-    source: Source,
+    source: ExportFile,
     ids: Collection[str],
     contents: Contents,
     *,
@@ -253,7 +253,7 @@ class _Filling:
         self._files = Attaching(tx, home, contents)
         self._board = Assembling(tx, home, space_id, self._rows, trusted)
         here, before = Owner("conversation", home, space_id), Owner("conversation", home, SpaceId(old))
-        self._memories = Remembering(tx, space_id, lambda _line: (here, before), trusted)
+        self._memories = MemoryImport(tx, space_id, lambda _line: (here, before), trusted)
 
     def add(self, line: Line) -> None:
         self._counts[line.row] += 1

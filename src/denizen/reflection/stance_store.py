@@ -100,7 +100,7 @@ class PersonSignal:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ReflectedTurn:
     """The result of reflecting on one turn of a conversation."""
 
     space_id: SpaceId
@@ -259,7 +259,7 @@ class StanceStore:
         tx.run(self._drop_feelings, who=who, space=space_id)
         return self._enter(tx, who, before, Run(None, "reset", None), settled, None, by)
 
-    def keep(self, tx: Tx, who: str, when: int, came: Conversation) -> bool:
+    def keep(self, tx: Tx, who: str, when: int, came: ReflectedTurn) -> bool:
         """Stores the result of reflecting on a turn of the conversation.
 
         If someone has set or reset the state meanwhile, theirs stays: this result is outdated, and only the turn is
