@@ -36,7 +36,7 @@ from denizen.access import tokens
 from denizen.agents.pace import Pace
 from denizen.ids import SpaceId
 from denizen.server.application import create_app
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.serving import bind, serve_on
 from denizen.spaces import directory
 
@@ -60,7 +60,9 @@ async def serve(folder: Path, agents: int) -> None:
         secret = await runtime.db.write(lambda tx: tokens.create(tx, reader.id, "bench")[1])
         crowd = [await _joined(runtime, homes[0][2].id, number) for number in range(CROWD)]
         listener, ready, stop = bind("127.0.0.1", 0), asyncio.Event(), asyncio.Event()
-        app = create_app(runtime, limits=Limits(requests_per_minute=0, connections_per_address=0, streams_per_person=0))
+        app = create_app(
+            runtime, limits=ServerLimits(requests_per_minute=0, connections_per_address=0, streams_per_person=0)
+        )
         async with runtime.living(), asyncio.TaskGroup() as tasks:
             tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
             await ready.wait()

@@ -76,7 +76,7 @@ from denizen.consciousness.recall.searching import search
 from denizen.consciousness.recall.settling import settle
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, MessageId, new_id
-from denizen.models.embedders import LocalEmbedder, Reading
+from denizen.models.embedders import LocalEmbedder, TextVectors
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, insert_into
@@ -144,7 +144,7 @@ class Remembering:
     def __init__(self, file: Path | None = None) -> None:
         self._embedder = LocalEmbedder()
         self.name = self._embedder.name
-        self._known: dict[str, Reading] = {}
+        self._known: dict[str, TextVectors] = {}
         self._file = None if file is None else sqlite3.connect(file)
         if self._file is not None:
             self._file.execute("CREATE TABLE IF NOT EXISTS readings (text BLOB PRIMARY KEY, reading BLOB)")
@@ -152,7 +152,7 @@ class Remembering:
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
         return [reading.vector for reading in await self.read(texts, asking=asking)]
 
-    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[TextVectors]:
         new = [text for text in dict.fromkeys(texts) if text not in self._known and not self._load(text)]
         for text, reading in zip(new, await self._embedder.read(new, asking=asking), strict=True):
             self._known[text] = reading
@@ -171,7 +171,7 @@ class Remembering:
         )
         if asked is None:
             return False
-        self._known[text] = Reading(*pickle.loads(asked[0]))
+        self._known[text] = TextVectors(*pickle.loads(asked[0]))
         return True
 
     async def cpu(self, text: str) -> float:
@@ -470,12 +470,12 @@ class Scattered:
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
         return [reading.vector for reading in await self.read(texts, asking=asking)]
 
-    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[TextVectors]:
         del asking
         return [self._reading(tuple(text.split())) for text in texts]
 
-    def _reading(self, words: tuple[str, ...]) -> Reading:
-        return Reading(self._chance.randbytes(384), words, self._chance.randbytes(384 * len(words)))
+    def _reading(self, words: tuple[str, ...]) -> TextVectors:
+        return TextVectors(self._chance.randbytes(384), words, self._chance.randbytes(384 * len(words)))
 
     async def close(self) -> None:
         return

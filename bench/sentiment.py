@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from denizen.reflection.sentiment import Reading, by_lexicon
+from denizen.reflection.sentiment import Sentiment, by_lexicon
 from denizen.reflection.settings import SentimentSettings
 from denizen.reflection.signals import is_confused
 
@@ -43,7 +43,7 @@ def general_sentences() -> list[Sentence]:
     return [Sentence(label, "en", text) for label, _, text in (line.partition("\t") for line in lines)]
 
 
-def verdict(reading: Reading, settings: SentimentSettings) -> str:
+def verdict(reading: Sentiment, settings: SentimentSettings) -> str:
     """What is counted of a turn, in one word: confusion is told by words, so it goes first."""
     if reading.confusion:
         return "confused"

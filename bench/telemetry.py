@@ -39,7 +39,7 @@ from denizen.bus.streams import agent_topic
 from denizen.cycles import cycle as cycles
 from denizen.cycles.ledger import Charge
 from denizen.cycles.outcome import CycleOutcome
-from denizen.cycles.watching import Ask, Watch
+from denizen.cycles.watching import Watch, WatchedRequest
 from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import Tracer, under
@@ -76,7 +76,7 @@ class OffManyTimes(Watch):
         for _ in range(TIMES):
             super().paid(charge)
 
-    def ask(self, model: Model, name: str, step: int, attempt: int) -> Ask:
+    def ask(self, model: Model, name: str, step: int, attempt: int) -> WatchedRequest:
         for _ in range(TIMES):
             asking = super().ask(model, name, step, attempt)
             with under(asking.span):
@@ -90,7 +90,7 @@ class OffManyTimes(Watch):
             super().carried_out(calls, effects, outside, began)
 
 
-class AskManyTimes(Ask):
+class AskManyTimes(WatchedRequest):
     """The same for one request."""
 
     def heard(self) -> None:

@@ -28,7 +28,7 @@ from denizen import Runtime, reply
 from denizen.access import tokens
 from denizen.models.scripted import forever
 from denizen.server.application import create_app
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.serving import bind, serve_on
 from denizen.server.web_files import WEB_FOLDER
 from denizen.spaces.directory import Entity, Space
@@ -65,7 +65,9 @@ async def open_house(folder: Path) -> AsyncGenerator[House]:
     ready, stop = asyncio.Event(), asyncio.Event()
     listener = bind("127.0.0.1", 0)
     async with Runtime(f"sqlite:///{folder / 'denizen.db'}") as runtime, runtime.living(), asyncio.TaskGroup() as tasks:
-        app = create_app(runtime, limits=Limits(requests_per_minute=0, connections_per_address=0, streams_per_person=0))
+        app = create_app(
+            runtime, limits=ServerLimits(requests_per_minute=0, connections_per_address=0, streams_per_person=0)
+        )
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
         await ready.wait()
         noor = await runtime.people.create("Noor")

@@ -27,7 +27,7 @@ from rich.style import Style
 from rich.text import Text
 
 from denizen import Runtime
-from denizen.cli.chat.remembering import Remembering
+from denizen.cli.chat.remembering import LastSpace
 from denizen.cli.chat.screen import Screen
 from denizen.cli.chat.talk import Talk
 from denizen.cli.in_process import client_of
@@ -62,7 +62,7 @@ async def talk(home: Path) -> None:
         world = await welcome(runtime, "Noor")
         async with runtime.living(), client_of(runtime, world.owner) as client:
             me, screen = await client.me(), Screen(home)
-            await screen.run(Talk(client, screen, Remembering(home, me.id), clock, me), "lobby")
+            await screen.run(Talk(client, screen, LastSpace(home, me.id), clock, me), "lobby")
 
 
 class _Glass(pyte.Screen):

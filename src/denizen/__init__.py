@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     from denizen.memory.rolling import ConversationSummary
     from denizen.memory.searching import FoundMemory
     from denizen.memory.settings import MemoryOptions
-    from denizen.models.discovery import Choice as ModelChoice
+    from denizen.models.discovery import ModelChoice
     from denizen.models.embedders import Embedder
     from denizen.models.prices import Price
     from denizen.models.scripted import call, forever, reply, say, scripted, skip, think
@@ -388,7 +388,7 @@ _NAMES = {
     "denizen.memory.rolling": "ConversationSummary",
     "denizen.memory.searching": "FoundMemory",
     "denizen.memory.settings": "MemoryOptions",
-    "denizen.models.discovery": "Choice=ModelChoice",
+    "denizen.models.discovery": "ModelChoice",
     "denizen.models.embedders": "Embedder",
     "denizen.models.prices": "Price",
     "denizen.models.scripted": "call forever reply say scripted skip think",

@@ -13,7 +13,7 @@ from denizen import ManualClock, Runtime, reply, scripted, skip
 from denizen.agents import applying
 from denizen.agents.differences import Change, FieldChange
 from denizen.agents.documents import AgentDocument
-from denizen.agents.files import Source, read, render
+from denizen.agents.files import DefinitionFile, read, render
 from denizen.errors import DefinitionsInvalid, NotFound
 from denizen.ids import OrganizationId
 from denizen.spaces import directory
@@ -43,7 +43,7 @@ members: [noor, pat]
 
 
 async def applied(denizen: Runtime, *texts: str, **options: Any) -> list[Change]:
-    files = [Source(f"{number}.yaml", text) for number, text in enumerate(texts, start=1)]
+    files = [DefinitionFile(f"{number}.yaml", text) for number, text in enumerate(texts, start=1)]
     return await denizen.agents.apply(read(files), **options)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from denizen import call, reply, skip
 from denizen.access.requesters import THIS_PROCESS
 from denizen.agents import chatting, explaining
-from denizen.agents.chatting import Answer, AwaitedMessage, Question
+from denizen.agents.chatting import AnswerState, AwaitedMessage, Question
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId, MessageId, new_id
 from denizen.inbox import delivery, parking, statuses
@@ -34,7 +34,7 @@ def _ask(tx: Tx, noor: Entity, bo: Agent, space: str | None = None) -> AwaitedMe
     return chatting.ask(tx, by, Question(bo.id, text, space), posting.draft(text), MessageId(new_id()))
 
 
-async def answer(world: World, asked: AwaitedMessage) -> Answer:
+async def answer(world: World, asked: AwaitedMessage) -> AnswerState:
     return await world.denizen.db.read(explaining.answer_so_far, asked)
 
 

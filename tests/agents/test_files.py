@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import FieldChange, difference
 from denizen.agents.documents import AgentDocument, PersonDocument, SpaceDocument
-from denizen.agents.files import Declared, Source, read, render
+from denizen.agents.files import Declared, DefinitionFile, read, render
 from denizen.agents.registry import define
 from denizen.errors import DefinitionsInvalid
 from denizen.tools.settings import McpServer
@@ -25,13 +25,13 @@ from denizen.tools.settings import McpServer
 
 def one(text: str, name: str = "agents.yaml") -> Any:
     """The only document of the file."""
-    (declared,) = read([Source(name, text)])
+    (declared,) = read([DefinitionFile(name, text)])
     return declared.document
 
 
 def problems(*texts: str, name: str = "agents.yaml") -> list[str]:
     with pytest.raises(DefinitionsInvalid) as failure:
-        read([Source(name, text) for text in texts])
+        read([DefinitionFile(name, text) for text in texts])
     return list(failure.value.problems)
 
 
@@ -41,7 +41,7 @@ def problems(*texts: str, name: str = "agents.yaml") -> list[str]:
 def test_a_file_holds_agents_spaces_and_people() -> None:
     """Several documents, or a list of them; an agent need not say that it is one."""
     text = "name: Pat\n---\nkind: space\nname: Planning\nmembers: [pat]\n---\nkind: person\nname: Noor Al-Amin\n"
-    found = read([Source("team.yaml", text)])
+    found = read([DefinitionFile("team.yaml", text)])
     assert [(type(each.document), each.place) for each in found] == [
         (AgentDocument, "team.yaml:1"),
         (SpaceDocument, "team.yaml:3"),
@@ -51,7 +51,7 @@ def test_a_file_holds_agents_spaces_and_people() -> None:
         "pat",
         "noor-al-amin",
     ]
-    listed = read([Source("team.yaml", "- name: Pat\n- kind: person\n  name: Noor\n")])
+    listed = read([DefinitionFile("team.yaml", "- name: Pat\n- kind: person\n  name: Noor\n")])
     assert [each.place for each in listed] == ["team.yaml:1", "team.yaml:2"]
 
 
@@ -103,7 +103,7 @@ def test_json_is_read_as_json() -> None:
 def test_instructions_may_stand_in_a_file_of_their_own() -> None:
     """Named relative to the file that names it."""
     files = {"pat.md": "You plan."}
-    (declared,) = read([Source("a.yaml", "name: Pat\ninstructions_file: pat.md\n", files.__getitem__)])
+    (declared,) = read([DefinitionFile("a.yaml", "name: Pat\ninstructions_file: pat.md\n", files.__getitem__)])
     assert isinstance(declared.document, AgentDocument)
     assert declared.document.definition == define(instructions="You plan.")
     assert problems("name: Pat\ninstructions_file: nope.md\n") == [
@@ -184,7 +184,7 @@ def test_all_problems_of_all_files_are_told_at_once() -> None:
     first = "name: Pat\nzon: UTC\ncycle:\n  max_steps: 0\n---\nname: Eli\nmodell: demo\n"
     second = "name: [\n"
     with pytest.raises(DefinitionsInvalid) as failure:
-        read([Source("a.yaml", first), Source("b.yaml", second)])
+        read([DefinitionFile("a.yaml", first), DefinitionFile("b.yaml", second)])
     assert [each.split(": ")[0] for each in failure.value.problems] == ["a.yaml:2", "a.yaml:4", "a.yaml:7", "b.yaml:2"]
     assert str(failure.value) == "\n".join(failure.value.problems)
     assert failure.value.code == "definitions_invalid"
@@ -328,8 +328,8 @@ def test_a_rendered_file_is_good_to_read() -> None:
 def test_several_documents_are_rendered_in_one_file() -> None:
     first, second = one("name: Pat\n"), one("kind: space\nname: Ops\n")
     text = render([first, second])
-    assert [each.document for each in read([Source("a.yaml", text)])] == [first, second]
-    assert read([Source("a.yaml", text)])[1] == Declared(second, "a.yaml:3")
+    assert [each.document for each in read([DefinitionFile("a.yaml", text)])] == [first, second]
+    assert read([DefinitionFile("a.yaml", text)])[1] == Declared(second, "a.yaml:3")
 
 
 # Differences

@@ -10,11 +10,11 @@ from denizen import Actor, EntityId, NotAllowed, NotFound, Organization, Request
 from denizen.access import audit
 from denizen.access.audit import AuditFilter
 from denizen.access.roles import Role
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 from denizen.tools.settings import McpServer
 from tests.world import World
 
-DOCUMENT = Source("bo.yaml", "name: Bo\nmodel: demo\ninstructions: You help.\n")
+DOCUMENT = DefinitionFile("bo.yaml", "name: Bo\nmodel: demo\ninstructions: You help.\n")
 
 
 async def asked_by(world: World, role: Role, organization: str = "Home") -> Requester:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from denizen import reply
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 from denizen.bridges.email import adapter, imap
 from denizen.bridges.email.kind import EmailSettings
 from denizen.bridges.email.mails import incoming
@@ -447,7 +447,7 @@ async def test_the_bridge_of_a_file_is_made_once(bay: World, post: MailServer) -
     )
 
     async def applied(text: str, *, dry_run: bool = False) -> list[tuple[str, str, str]]:
-        done = await bay.denizen.agents.apply(read([Source("mail.json", text)]), creator=noor, dry_run=dry_run)
+        done = await bay.denizen.agents.apply(read([DefinitionFile("mail.json", text)]), creator=noor, dry_run=dry_run)
         return [(each.kind, each.name, each.action) for each in done]
 
     made = [("space", "Desk", "created"), ("bridge", "mail", "created")]
@@ -456,7 +456,7 @@ async def test_the_bridge_of_a_file_is_made_once(bay: World, post: MailServer) -
     assert await applied(text) == made
     assert await applied(text) == [("bridge", "mail", "unchanged")]
     changed = text.replace('"name": "Mail"', '"handle": "mail", "name": "Post"').replace(TRUSTED, "mx.test")
-    done = await bay.denizen.agents.apply(read([Source("mail.json", changed)]), creator=noor)
+    done = await bay.denizen.agents.apply(read([DefinitionFile("mail.json", changed)]), creator=noor)
     assert [(each.path, each.old, each.new) for each in done[0].fields] == [
         ("name", "Mail", "Post"),
         ("settings.auth_server", TRUSTED, "mx.test"),

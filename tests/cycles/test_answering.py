@@ -15,7 +15,7 @@ from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
 from denizen.checker import check_deeply
 from denizen.cycles import answering
-from denizen.cycles.answering import Move, Reminder, Waiting, Words
+from denizen.cycles.answering import Move, Reminder, UncalledText, Waiting
 from denizen.errors import (
     ContentRefused,
     InvalidInput,
@@ -629,14 +629,14 @@ ONE, BOTH = [event("East", "e")], [event("East", "e"), event("West", "w")]
         ("ignore", ONE, [EAST], [], "4", Move()),
         ("nudge", ONE, [EAST], [], "4", Move(remind=EAST, offers=True)),
         ("nudge", ONE, [EAST], [], "", Move(remind=EAST)),
-        ("nudge", ONE, [EAST], [reminded("East", "e", "4")], "Done.", Move(Words(EAST, "4", 0))),
-        ("nudge", ONE, [EAST], [reminded("East", "e")], "4", Move(Words(EAST, "4", 1))),
+        ("nudge", ONE, [EAST], [reminded("East", "e", "4")], "Done.", Move(UncalledText(EAST, "4", 0))),
+        ("nudge", ONE, [EAST], [reminded("East", "e")], "4", Move(UncalledText(EAST, "4", 1))),
         ("nudge", ONE, [EAST], [reminded("East", "e")], "", Move()),
-        ("deliver", ONE, [EAST], [], "4", Move(Words(EAST, "4", 1))),
+        ("deliver", ONE, [EAST], [], "4", Move(UncalledText(EAST, "4", 1))),
         ("deliver", ONE, [EAST], [], "", Move(remind=EAST)),
         ("nudge", BOTH, [EAST, WEST], [], "4 and 6", Move(remind=EAST)),
         ("deliver", BOTH, [WEST], [], "6", Move(remind=WEST)),
-        ("nudge", BOTH, [EAST, WEST], [reminded("East", "e")], "4", Move(Words(EAST, "4", 1), WEST)),
+        ("nudge", BOTH, [EAST, WEST], [reminded("East", "e")], "4", Move(UncalledText(EAST, "4", 1), WEST)),
         ("nudge", BOTH, [EAST, WEST], [reminded("East", "e")], "", Move(remind=WEST)),
         ("nudge", BOTH, [WEST], [reminded("East", "e")], "Told Noor.", Move(remind=WEST)),
         # Whoever writes again in the middle of the cycle waits anew: what was written before is no answer to that.

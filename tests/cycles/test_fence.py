@@ -19,7 +19,7 @@ from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import awareness, budgets, calling, ending, opening, triage
 from denizen.cycles.budgets import Allowance, Amount, Refusal
-from denizen.cycles.calling import Step
+from denizen.cycles.calling import ResponseStep
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
 from denizen.cycles.opening import OpenedCycle, Waking
@@ -55,9 +55,9 @@ class Thought:
     def answered(self, *parts: Any) -> Entry:
         return log.entry(self.mind.next_seq + 1, self.cycle.id, "response", ModelResponse(parts=parts))
 
-    def step(self) -> Step:
+    def step(self) -> ResponseStep:
         call = ToolCallPart("send_message", {"text": "Hello, Noor."}, "call-1")
-        return Step(0, self.answered(call), (call,), {}, stored=False, characters=1_000, charge=CHARGE)
+        return ResponseStep(0, self.answered(call), (call,), {}, stored=False, characters=1_000, charge=CHARGE)
 
     def crowded(self) -> compaction.FullMind:
         """As if nothing of its past had room any more."""

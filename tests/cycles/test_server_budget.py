@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from denizen import forever, reply, scripted
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 from denizen.agents.registry import Agent
 from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import BudgetSettings, Refusal
@@ -229,12 +229,14 @@ async def test_a_file_with_a_budget_in_dollars_without_a_price_is_refused(ready_
     async with limited(ready_sqlite_url, PRICED) as world:
         world.denizen.models.register("python:bo", from_a_provider())
         with pytest.raises(PriceUnknown, match="The agent @bo: The price of the model 'python:bo' is unknown"):
-            await world.denizen.agents.apply(read([Source("bo.yaml", BO)]), dry_run=dry_run)
+            await world.denizen.agents.apply(read([DefinitionFile("bo.yaml", BO)]), dry_run=dry_run)
         with pytest.raises(NotFound):
             await world.denizen.people.find("bo")
-        await world.denizen.agents.apply(read([Source("bo.yaml", BO.replace("dollars_per_day: 5", "tokens: 5"))]))
+        await world.denizen.agents.apply(
+            read([DefinitionFile("bo.yaml", BO.replace("dollars_per_day: 5", "tokens: 5"))])
+        )
         with pytest.raises(PriceUnknown, match="@bo"):
-            await world.denizen.agents.apply(read([Source("bo.yaml", BO)]))
+            await world.denizen.agents.apply(read([DefinitionFile("bo.yaml", BO)]))
 
 
 async def test_a_price_that_became_unknown_does_not_hinder_a_file_that_leaves_the_budget_as_it_is(
@@ -242,9 +244,9 @@ async def test_a_price_that_became_unknown_does_not_hinder_a_file_that_leaves_th
 ) -> None:
     async with limited(ready_sqlite_url, PRICED) as world:
         world.denizen.models.register("python:bo", scripted())
-        await world.denizen.agents.apply(read([Source("bo.yaml", BO)]))
+        await world.denizen.agents.apply(read([DefinitionFile("bo.yaml", BO)]))
         world.denizen.models.register("python:bo", from_a_provider())
-        changes = await world.denizen.agents.apply(read([Source("bo.yaml", f"{BO}instructions: Be brief.")]))
+        changes = await world.denizen.agents.apply(read([DefinitionFile("bo.yaml", f"{BO}instructions: Be brief.")]))
         assert [each.action for each in changes] == ["changed"]
 
 

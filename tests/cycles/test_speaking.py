@@ -7,7 +7,7 @@ import json
 from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, ToolCallPart, ToolCallPartDelta
 
 from denizen.consciousness.lease import Lease
-from denizen.cycles.speaking import LOOK_EVERY, LiveTexts, Speaker
+from denizen.cycles.speaking import LOOK_EVERY, LiveResponse, LiveTexts
 from denizen.ids import AgentId, SpaceId
 from denizen.tools.privacy_guard import Caution
 from tests.world import World, listening
@@ -22,7 +22,7 @@ async def test_what_waits_is_looked_at_whenever_enough_has_been_added(small_worl
     hall = await world.space("Hall", noor)
     lease, caution = Lease(AgentId("ada"), "one", 1), Caution(frozenset(), words=3)
     async with listening(world, hall) as heard:
-        speaker = Speaker(world.denizen.bus, lease, SpaceId(hall.id), caution=caution)
+        speaker = LiveResponse(world.denizen.bus, lease, SpaceId(hall.id), caution=caution)
 
         def write(text: str) -> None:
             delta = ToolCallPartDelta(args_delta=json.dumps(text)[1:-1])
@@ -50,7 +50,7 @@ async def test_only_what_is_being_said_in_a_space_is_said_again_there(small_worl
     world = small_world
     noor = await world.person("Noor")
     hall, attic = await world.space("Hall", noor), await world.space("Attic", noor)
-    voices, speaker = LiveTexts(), Speaker(world.denizen.bus, Lease(AgentId("ada"), "one", 1), SpaceId(hall.id))
+    voices, speaker = LiveTexts(), LiveResponse(world.denizen.bus, Lease(AgentId("ada"), "one", 1), SpaceId(hall.id))
     with voices.speaking(speaker):
         assert not voices.say_again({hall.id})
         speaker.hear(PartStartEvent(index=0, part=ToolCallPart("send_message", '{"text":"Hello')))

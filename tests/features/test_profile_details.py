@@ -11,7 +11,7 @@ import pytest
 
 from denizen import call, forever, reply, scripted
 from denizen.agents.definition import AgentDefinition
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 from denizen.cli.house import how_agents_reflect, what_is_remembered
 from denizen.ids import AgentId
 from denizen.memory.settings import CompactionProfile, MemoryOptions
@@ -295,7 +295,7 @@ async def test_a_persona_can_be_written_to_a_file_posted_or_given_in_python() ->
     only_persona: Any = {key: PERSONA[key] for key in keys}
     async with open_world("sqlite://") as world, served(world) as house:
         noor, agents = await world.person("Noor"), world.denizen.agents
-        await agents.apply(read([Source("tutor.json", json.dumps(PERSONA))]))
+        await agents.apply(read([DefinitionFile("tutor.json", json.dumps(PERSONA))]))
         applied = next(each for each in await agents.list() if each.entity.handle == "my-tutor-persona")
         assert (applied.name, is_tutor(applied.definition)) == ("Adaptive Tutor", True)
 

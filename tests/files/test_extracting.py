@@ -154,7 +154,7 @@ async def test_the_same_content_is_read_once(world: World, monkeypatch: pytest.M
     first = await world.denizen.files.upload(noor, documents.pdf("Soup."), name="menu.pdf")
     await extracting.read_waiting(world.denizen.db)
 
-    async def never(*_: object) -> jail.Answer:
+    async def never(*_: object) -> jail.JailOutput:
         raise AssertionError("it was read again")
 
     monkeypatch.setattr(jail, "run", never)

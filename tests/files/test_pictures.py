@@ -76,7 +76,7 @@ async def test_a_variant_is_made_once(world: World, monkeypatch: pytest.MonkeyPa
     file = await world.denizen.files.upload(await world.person("Noor"), png(), name="a.png")
     first = await world.denizen.files.variant(file)
 
-    async def never(*_: object) -> jail.Answer:
+    async def never(*_: object) -> jail.JailOutput:
         raise AssertionError("it was made again")
 
     monkeypatch.setattr(jail, "run", never)
@@ -107,7 +107,7 @@ async def test_many_who_ask_at_once_make_it_once(world: World, monkeypatch: pyte
     file = await world.denizen.files.upload(await world.person("Noor"), png(800, 600), name="garden.png")
     run, made = jail.run, list[str]()
 
-    async def counted(task: str, argument: str, data: bytes | jail.Load) -> jail.Answer:
+    async def counted(task: str, argument: str, data: bytes | jail.Load) -> jail.JailOutput:
         made.append(argument)
         return await run(task, argument, data)
 

@@ -9,7 +9,7 @@ from denizen.memory import permissions, sinks
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.policy import Policy, Scope, Scopes
-from denizen.memory.sinks import Batch, Share
+from denizen.memory.sinks import PassMemories, Share
 from denizen.memory.stored_policies import policy_of
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx
@@ -49,7 +49,7 @@ async def test_every_row_of_the_table_holds_where_it_is_written_and_where_it_is_
 def _asked(tx: Tx, room: Space, owner: Owner, message_id: str) -> tuple[bool, bool]:
     """Whether something that rests on the message would be written there, and whether it would be brought back."""
     share = Share(owner, (Candidate("facts", "Tea is at four.", (message_id,)),))
-    batch = Batch(room.organization_id, room.id, (message_id,), "Tea.", "{}", (share,))
+    batch = PassMemories(room.organization_id, room.id, (message_id,), "Tea.", "{}", (share,))
     allowed = sinks.allowed(tx, batch)
     assert owner.agent_id is not None
     readable = permissions.readable(tx, owner.agent_id, [room.id], [message_id])

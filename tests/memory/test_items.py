@@ -15,7 +15,7 @@ from denizen.memory import items, searching
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate, StoredMemory
 from denizen.memory.searching import MemoryQuestion
-from denizen.memory.sinks import Batch, DatabaseRetriever, MemoryQuery, Share, keep_memories, look
+from denizen.memory.sinks import DatabaseRetriever, MemoryQuery, PassMemories, Share, keep_memories, look
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import kept_out, memory_owners, memory_terms
 from tests.world import World
@@ -263,7 +263,7 @@ async def test_what_a_pass_leaves_is_remembered_with_what_it_means(small_world: 
     owner, space = await owner_in(small_world)
     conversation = Owner("conversation", owner.organization_id, space_id=space)
     tea = fact("Tea is at four.")
-    batch = Batch(
+    batch = PassMemories(
         owner.organization_id,
         space,
         ("m1",),

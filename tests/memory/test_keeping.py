@@ -18,7 +18,7 @@ from denizen.ids import AgentId
 from denizen.memory import asking, rolling
 from denizen.memory.policy import Policy, Scopes
 from denizen.memory.settings import MemoryOptions
-from denizen.memory.sinks import Batch
+from denizen.memory.sinks import PassMemories
 from denizen.models import location
 from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces.directory import Entity, Space
@@ -330,12 +330,12 @@ async def test_a_budget_in_dollars_needs_a_price(small_world: World):
 class Elsewhere:
     """A sink of somebody's own."""
 
-    handed: list[Batch] = []  # noqa: RUF012  the test reads it
+    handed: list[PassMemories] = []  # noqa: RUF012  the test reads it
 
     def __init__(self, _db: object, _embedder: object) -> None:
         self.handed.clear()
 
-    async def keep(self, batch: Batch) -> None:
+    async def keep(self, batch: PassMemories) -> None:
         self.handed.append(batch)
         raise ConnectionError("It is away.")
 

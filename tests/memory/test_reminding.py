@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from denizen import forever, reply, skip
 from denizen.agents.registry import Agent
 from denizen.consciousness import log
-from denizen.consciousness.conversation_summaries import Conversation, render
+from denizen.consciousness.conversation_summaries import StoredSummary, render
 from denizen.ids import CycleId, SpaceId
 from denizen.memory import items
 from denizen.memory.audience import Owner
@@ -211,7 +211,7 @@ async def test_a_fact_in_the_conversation_summary_of_the_window_is_not_told_agai
     for text in ("It is in the attic.", "Well."):
         await ask(small_world, noor, kitchen, text)
     study = await small_world.space("Study", noor, ada)
-    layers = render([Conversation(kitchen.id, "Kitchen", 2, "They talked.", {"facts": [known(ATTIC, 1)]})], 1_000)
+    layers = render([StoredSummary(kitchen.id, "Kitchen", 2, "They talked.", {"facts": [known(ATTIC, 1)]})], 1_000)
     for space, times in ((kitchen, 0), (study, 1)):
         await small_world.say(noor, "Where is my violin?", space)
         told = await reminded_of(small_world, ada, space, AlreadyShown(layers))
@@ -233,7 +233,7 @@ async def test_a_fact_in_a_recalled_passage_is_not_told_again(small_world: World
 
 def test_a_conversation_summary_states_each_fact_once() -> None:
     memory = {"facts": [known(ATTIC, 1), known("It is red.", 1)], "decisions": [known("It is red", 1)], "tags": ["x"]}
-    shown = render([Conversation(SpaceId("kitchen"), "Kitchen", 2, f"Noor came. {ATTIC}", memory)], 1_000)
+    shown = render([StoredSummary(SpaceId("kitchen"), "Kitchen", 2, f"Noor came. {ATTIC}", memory)], 1_000)
     assert shown.splitlines()[1:] == [f"| Noor came. {ATTIC}", "| facts: It is red."]
 
 

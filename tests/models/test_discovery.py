@@ -15,7 +15,7 @@ from denizen import Runtime, scripted
 from denizen.api.wiring import Wiring
 from denizen.errors import InvalidInput
 from denizen.models.catalog import Models
-from denizen.models.discovery import ANTHROPIC_MODEL, OPENAI_MODEL, USUAL_MODELS, Choice, choose_model
+from denizen.models.discovery import ANTHROPIC_MODEL, OPENAI_MODEL, USUAL_MODELS, ModelChoice, choose_model
 
 NOWHERE = "http://127.0.0.1:1"
 ALONE: dict[str, str] = dict.fromkeys(("LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "VLLM_BASE_URL"), NOWHERE)
@@ -66,7 +66,7 @@ def sized(parameters: str, *capabilities: str) -> dict[str, Any]:
 
 async def test_what_is_configured_wins():
     environ = {"ANTHROPIC_API_KEY": "k"}
-    assert await choose_model("openai:gpt-5", environ) == Choice(
+    assert await choose_model("openai:gpt-5", environ) == ModelChoice(
         "openai:gpt-5", "The model openai:gpt-5 is configured."
     )
 
@@ -93,7 +93,7 @@ def test_the_defaults_are_models_that_exist(name: str):
 
 async def test_without_anything_it_is_the_demo_model():
     choice = await choose_model(None, ALONE, ollama_url=NOWHERE, patience_seconds=PATIENT)
-    assert choice == Choice(
+    assert choice == ModelChoice(
         "demo",
         "No model is configured and no server of models answers on this machine: "
         "agents think with the built-in demo model.",
@@ -112,7 +112,7 @@ async def test_the_largest_known_model_that_can_use_tools_is_chosen():
     )
     async with serving(installed) as url:
         choice = await choose_model(None, ALONE, ollama_url=url, patience_seconds=PATIENT)
-    assert choice == Choice(
+    assert choice == ModelChoice(
         "ollama:qwen3:14b", "An Ollama runs on this machine, so agents think with its qwen3:14b.", url
     )
 

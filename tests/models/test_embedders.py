@@ -7,7 +7,7 @@ from pydantic_ai.embeddings import Embedder as ProvidersEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel
 
 from denizen.models import embedders
-from denizen.models.embedders import LocalEmbedder, ProviderEmbedder, Reading, make_embedder
+from denizen.models.embedders import LocalEmbedder, ProviderEmbedder, TextVectors, make_embedder
 
 
 def test_by_default_there_is_none() -> None:
@@ -70,6 +70,6 @@ async def test_the_local_embedder_reads_words_where_they_stand() -> None:
         await embedder.close()
 
 
-def _state(reading: Reading, word: str) -> bytes:
+def _state(reading: TextVectors, word: str) -> bytes:
     at = reading.words.index(word) * 384
     return reading.states[at : at + 384]

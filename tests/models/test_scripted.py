@@ -26,7 +26,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import DenizenError, ModelOverloaded, ModelUnreachable
 from denizen.models.partial import PartialArguments
-from denizen.models.request import Answer, stream
+from denizen.models.request import RunningAnswer, stream
 from denizen.models.scripted import Call, ScriptedModel, call, forever, reply, say, scripted, skip, think
 from denizen.models.tokens import estimate_message
 
@@ -154,7 +154,7 @@ class Gate:
         await self.open.acquire()
 
 
-async def read(answer: Answer) -> None:
+async def read(answer: RunningAnswer) -> None:
     async for _ in answer:
         pass
 

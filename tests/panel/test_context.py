@@ -13,13 +13,13 @@ from denizen.clock import instant
 from denizen.panel import crosstalk, synthesis, voting
 from denizen.panel.context import (
     Exchange,
-    Line,
     Omission,
     OtherReply,
+    PanelTurn,
     Persona,
     PersonMessage,
-    Turn,
-    Words,
+    RequestMessage,
+    VoiceText,
     capped,
     context,
     digest,
@@ -38,14 +38,16 @@ def at(minute: int) -> int:
     return instant(datetime(2025, 10, 30, 12, minute, tzinfo=UTC))
 
 
-def asked(number: int, text: str, **replies: str) -> Turn:
+def asked(number: int, text: str, **replies: str) -> PanelTurn:
     """A turn five minutes after the last; the keywords are what each voice replied."""
-    words = {voice: Words(NAMES[voice], said) for voice, said in replies.items()}
+    words = {voice: VoiceText(NAMES[voice], said) for voice, said in replies.items()}
     said = PersonMessage(f"message-{number}", text, at(5 * number - 5))
-    return Turn(said, (Exchange(f"round-{number}", words),) if words else ())
+    return PanelTurn(said, (Exchange(f"round-{number}", words),) if words else ())
 
 
-def shown(voice: str, past: list[Turn], present: Turn, characters: int = 150_000, cap: int = 4_000) -> list[Line]:
+def shown(
+    voice: str, past: list[PanelTurn], present: PanelTurn, characters: int = 150_000, cap: int = 4_000
+) -> list[RequestMessage]:
     persona = Persona(voice, f"You are {NAMES[voice]}.")
     return context(persona, past, present, characters=characters, reference_characters=cap)
 
@@ -68,19 +70,19 @@ def test_martin_buber_turn_4() -> None:
         reference_characters=4_000,
     )
     assert lines == [
-        Line("system", prompt),
-        Line("user", "[2025-10-30T12:00] First user message"),
-        Line("assistant", "Martin Buber turn 1 response"),
-        Line("user", "[2025-10-30T12:05] Second user message"),
-        Line("assistant", "Martin Buber turn 2 response"),
-        Line("user", "[2025-10-30T12:10] Third user message"),
-        Line("assistant", "Martin Buber turn 3 response"),
-        Line(
+        RequestMessage("system", prompt),
+        RequestMessage("user", "[2025-10-30T12:00] First user message"),
+        RequestMessage("assistant", "Martin Buber turn 1 response"),
+        RequestMessage("user", "[2025-10-30T12:05] Second user message"),
+        RequestMessage("assistant", "Martin Buber turn 2 response"),
+        RequestMessage("user", "[2025-10-30T12:10] Third user message"),
+        RequestMessage("assistant", "Martin Buber turn 3 response"),
+        RequestMessage(
             "user",
             "[For reference, this is what the other voices said in the last turn:\n\n"
             "Seth Godin: Seth Godin turn 3 response\n\nPema Chödrön: Pema Chödrön turn 3 response]",
         ),
-        Line("user", "[2025-10-30T12:15] Fourth user message"),
+        RequestMessage("user", "[2025-10-30T12:15] Fourth user message"),
     ]
     assert prompt.startswith("You are Martin Buber. You look for the encounter.\n\n## Where you are\n")
     assert "## What to do in this turn (turn 4)" in prompt
@@ -92,19 +94,24 @@ def test_martin_buber_turn_4() -> None:
 
 def test_the_first_message_has_nothing_before_it() -> None:
     lines = shown("buber", [], asked(1, "First user message"))
-    assert lines == [Line("system", "You are Martin Buber."), Line("user", "[2025-10-30T12:00] First user message")]
+    assert lines == [
+        RequestMessage("system", "You are Martin Buber."),
+        RequestMessage("user", "[2025-10-30T12:00] First user message"),
+    ]
 
 
 def test_who_joined_late_was_off_or_failed_has_a_thread_of_its_own() -> None:
     """All messages of people; only its own replies; of the others only the last turn, and only what they finished."""
     past = [asked(1, "One", godin="G1"), asked(2, "Two", godin="G2", buber="B2"), asked(3, "Three", pema="P3")]
     assert shown("buber", past, asked(4, "Four"))[1:] == [
-        Line("user", "[2025-10-30T12:00] One"),
-        Line("user", "[2025-10-30T12:05] Two"),
-        Line("assistant", "B2"),
-        Line("user", "[2025-10-30T12:10] Three"),
-        Line("user", "[For reference, this is what the other voices said in the last turn:\n\nPema Chödrön: P3]"),
-        Line("user", "[2025-10-30T12:15] Four"),
+        RequestMessage("user", "[2025-10-30T12:00] One"),
+        RequestMessage("user", "[2025-10-30T12:05] Two"),
+        RequestMessage("assistant", "B2"),
+        RequestMessage("user", "[2025-10-30T12:10] Three"),
+        RequestMessage(
+            "user", "[For reference, this is what the other voices said in the last turn:\n\nPema Chödrön: P3]"
+        ),
+        RequestMessage("user", "[2025-10-30T12:15] Four"),
     ]
 
 
@@ -117,10 +124,10 @@ def test_the_same_words_twice_are_two_messages() -> None:
 
 
 def test_a_deleted_message_is_not_shown() -> None:
-    past = [Turn(None, asked(1, "", buber="B1").exchanges)]
+    past = [PanelTurn(None, asked(1, "", buber="B1").exchanges)]
     assert shown("buber", past, asked(2, "Two"))[1:] == [
-        Line("assistant", "B1"),
-        Line("user", "[2025-10-30T12:05] Two"),
+        RequestMessage("assistant", "B1"),
+        RequestMessage("user", "[2025-10-30T12:05] Two"),
     ]
 
 
@@ -198,7 +205,7 @@ def test_what_is_left_out_is_listed_with_its_reason() -> None:
     assert found[0].sentence().startswith("9 earlier turns were left out: the request would have been too long.")
     assert found[1].sentence() == "What Seth Godin and Pema Chödrön said was shortened."
     summarized = Persona("buber", "You are Martin Buber.", upto=2)
-    past = [Turn(replace(turn.message, seq=n), turn.exchanges) for n, turn in enumerate(THREE, 1) if turn.message]
+    past = [PanelTurn(replace(turn.message, seq=n), turn.exchanges) for n, turn in enumerate(THREE, 1) if turn.message]
     lines = context(summarized, past, now, characters=150_000, reference_characters=4_000)
     assert omissions(summarized, past, lines, turns=5, show_others=True)[0] == Omission("summarized", 4)
 
@@ -212,11 +219,11 @@ def test_omissions_of_a_newer_version_are_ignored() -> None:
 
 def test_in_cross_talk_all_of_the_turn_is_seen() -> None:
     """The one place where more than the last turn of the others is: and still only its own words as its own."""
-    present = Turn(
+    present = PanelTurn(
         PersonMessage("message-2", "Two", at(5)),
         (
-            Exchange("round-2", {"buber": Words("Martin Buber", "B2"), "godin": Words("Seth Godin", "G2")}),
-            Exchange("round-3", {"buber": Words("Martin Buber", "B3"), "godin": Words("Seth Godin", "G3")}),
+            Exchange("round-2", {"buber": VoiceText("Martin Buber", "B2"), "godin": VoiceText("Seth Godin", "G2")}),
+            Exchange("round-3", {"buber": VoiceText("Martin Buber", "B3"), "godin": VoiceText("Seth Godin", "G3")}),
         ),
     )
     past = [asked(1, "One", buber="B1", godin="G1")]
@@ -224,42 +231,46 @@ def test_in_cross_talk_all_of_the_turn_is_seen() -> None:
         Persona("buber", "You."), past, present, characters=150_000, reference_characters=4_000, task=crosstalk.TASK
     )
     assert lines == [
-        Line("system", "You."),
-        Line("user", "[2025-10-30T12:00] One"),
-        Line("assistant", "B1"),
-        Line("user", "[For reference, this is what the other voices said in the last turn:\n\nSeth Godin: G1]"),
-        Line("user", "[2025-10-30T12:05] Two"),
-        Line("assistant", "B2"),
-        Line("user", "[This is what the other voices answered:\n\nSeth Godin: G2]"),
-        Line("assistant", "B3"),
-        Line("user", "[This is what the other voices answered:\n\nSeth Godin: G3]"),
-        Line("user", f"[{crosstalk.TASK}]"),
+        RequestMessage("system", "You."),
+        RequestMessage("user", "[2025-10-30T12:00] One"),
+        RequestMessage("assistant", "B1"),
+        RequestMessage(
+            "user", "[For reference, this is what the other voices said in the last turn:\n\nSeth Godin: G1]"
+        ),
+        RequestMessage("user", "[2025-10-30T12:05] Two"),
+        RequestMessage("assistant", "B2"),
+        RequestMessage("user", "[This is what the other voices answered:\n\nSeth Godin: G2]"),
+        RequestMessage("assistant", "B3"),
+        RequestMessage("user", "[This is what the other voices answered:\n\nSeth Godin: G3]"),
+        RequestMessage("user", f"[{crosstalk.TASK}]"),
     ]
 
 
 def test_after_cross_talk_the_others_last_words_are_the_reference() -> None:
     exchanges = (
-        Exchange("round-1", {"buber": Words("Martin Buber", "B1"), "godin": Words("Seth Godin", "G1")}),
-        Exchange("round-2", {"buber": Words("Martin Buber", "B2"), "godin": Words("Seth Godin", "G2")}),
+        Exchange("round-1", {"buber": VoiceText("Martin Buber", "B1"), "godin": VoiceText("Seth Godin", "G1")}),
+        Exchange("round-2", {"buber": VoiceText("Martin Buber", "B2"), "godin": VoiceText("Seth Godin", "G2")}),
     )
-    lines = shown("buber", [Turn(PersonMessage("message-1", "One", at(0)), exchanges)], asked(2, "Two"))
+    lines = shown("buber", [PanelTurn(PersonMessage("message-1", "One", at(0)), exchanges)], asked(2, "Two"))
     assert lines[1:] == [
-        Line("user", "[2025-10-30T12:00] One"),
-        Line("assistant", "B1"),
-        Line("user", "[The voices answered one another.]"),
-        Line("assistant", "B2"),
-        Line("user", "[For reference, this is what the other voices said in the last turn:\n\nSeth Godin: G2]"),
-        Line("user", "[2025-10-30T12:05] Two"),
+        RequestMessage("user", "[2025-10-30T12:00] One"),
+        RequestMessage("assistant", "B1"),
+        RequestMessage("user", "[The voices answered one another.]"),
+        RequestMessage("assistant", "B2"),
+        RequestMessage(
+            "user", "[For reference, this is what the other voices said in the last turn:\n\nSeth Godin: G2]"
+        ),
+        RequestMessage("user", "[2025-10-30T12:05] Two"),
     ]
 
 
 def test_a_synthesis_is_shown_the_question_and_all_answers() -> None:
     lines = synthesis.lines(asked(1, "One", godin="G1", buber="B1"), 4_000)
-    assert lines[0] == Line("system", synthesis.SYSTEM)
+    assert lines[0] == RequestMessage("system", synthesis.SYSTEM)
     assert lines[1:] == [
-        Line("user", "[2025-10-30T12:00] One"),
-        Line("user", "[This is what the voices said:\n\nSeth Godin: G1\n\nMartin Buber: B1]"),
-        Line("user", "[Sum it up now.]"),
+        RequestMessage("user", "[2025-10-30T12:00] One"),
+        RequestMessage("user", "[This is what the voices said:\n\nSeth Godin: G1\n\nMartin Buber: B1]"),
+        RequestMessage("user", "[Sum it up now.]"),
     ]
 
 
@@ -273,7 +284,7 @@ def test_a_vote_is_on_the_question() -> None:
         reference_characters=4_000,
         task=voting.task("Sign it?"),
     )
-    assert lines[-2] == Line("user", "[This is what the other voices answered:\n\nSeth Godin: G1]")
+    assert lines[-2] == RequestMessage("user", "[This is what the other voices answered:\n\nSeth Godin: G1]")
     assert lines[-1].text.startswith("[Vote now, on this: Sign it?\nCall the tool `vote`")
 
 
@@ -306,30 +317,30 @@ VOICES = ("a", "b", "c", "d")
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Turn]:
+def histories(draw: st.DrawFn) -> list[PanelTurn]:
     """Turns in which every text is one of a kind, so that it can be found again; some voices are silent in some."""
-    turns: list[Turn] = []
+    turns: list[PanelTurn] = []
     for number in range(draw(st.integers(1, 8))):
         exchanges = tuple(
             Exchange(
                 f"r{number}.{step}",
                 {
-                    voice: Words(voice.upper(), f"<{voice} {number}.{step}>" + "x" * draw(st.integers(0, 60)))
+                    voice: VoiceText(voice.upper(), f"<{voice} {number}.{step}>" + "x" * draw(st.integers(0, 60)))
                     for voice in draw(st.sets(st.sampled_from(VOICES)))
                 },
             )
             for step in range(draw(st.integers(1, 3)))
         )
         said = PersonMessage(f"m{number}", f"<user {number}>", at(0) + number)
-        turns.append(Turn(draw(st.sampled_from((said, said, said, None))), exchanges))
+        turns.append(PanelTurn(draw(st.sampled_from((said, said, said, None))), exchanges))
     return turns
 
 
 @given(histories(), st.sampled_from(VOICES), st.integers(1, 2_000), st.integers(100, 200))
-def test_what_an_advisor_never_sees(turns: list[Turn], voice: str, characters: int, cap: int) -> None:
+def test_what_an_advisor_never_sees(turns: list[PanelTurn], voice: str, characters: int, cap: int) -> None:
     """No other's words in the assistant role; none older than the last turn; none of its own in the reference."""
     *past, last = turns
-    present = Turn(last.message)
+    present = PanelTurn(last.message)
     lines = shown_to(voice, past, present, characters, cap)
     others = [other for other in VOICES if other != voice]
     for line in lines:
@@ -352,7 +363,7 @@ def test_what_an_advisor_never_sees(turns: list[Turn], voice: str, characters: i
 
 
 @given(histories(), st.sampled_from(VOICES), st.integers(100, 200))
-def test_in_cross_talk_too_everyone_speaks_for_itself(turns: list[Turn], voice: str, cap: int) -> None:
+def test_in_cross_talk_too_everyone_speaks_for_itself(turns: list[PanelTurn], voice: str, cap: int) -> None:
     """All of this turn, of the others in brackets of the user's; of the turns before it as ever."""
     *past, present = turns
     lines = context(
@@ -369,17 +380,17 @@ def test_in_cross_talk_too_everyone_speaks_for_itself(turns: list[Turn], voice: 
         for other, words in ((v, w) for each in turn.exchanges for v, w in each.words.items() if v != voice):
             seen = [line.role for line in lines if words.text.split(">")[0] in line.text]
             assert seen == (["user"] if other in last and last[other].text == words.text else [])
-    assert lines[-1] == Line("user", f"[{crosstalk.TASK}]")
+    assert lines[-1] == RequestMessage("user", f"[{crosstalk.TASK}]")
 
 
-def shown_to(voice: str, past: list[Turn], present: Turn, characters: int, cap: int) -> list[Line]:
+def shown_to(voice: str, past: list[PanelTurn], present: PanelTurn, characters: int, cap: int) -> list[RequestMessage]:
     return context(Persona(voice, "You."), past, present, characters=characters, reference_characters=cap)
 
 
 @given(histories(), st.sampled_from(VOICES), st.integers(100, 200))
-def test_a_request_can_be_built_again(turns: list[Turn], voice: str, cap: int) -> None:
+def test_a_request_can_be_built_again(turns: list[PanelTurn], voice: str, cap: int) -> None:
     """From its recipe and what is kept, to the letter; what is gone meanwhile is left out, and that shows."""
-    lines = shown_to(voice, turns[:-1], Turn(turns[-1].message), 10_000, cap)
+    lines = shown_to(voice, turns[:-1], PanelTurn(turns[-1].message), 10_000, cap)
     made_of = recipe(lines, cap)
     messages = {turn.message.id: turn.message for turn in turns if turn.message is not None}
     words = {
@@ -405,5 +416,5 @@ def test_a_reference_holds_who_said_it() -> None:
 
 def test_the_digest_of_a_request_is_the_same_in_every_release() -> None:
     """It is kept with replies: another way to make it would have all of them look changed."""
-    lines = [Line("system", "Be brief."), Line("user", "Größe – 2 €?")]
+    lines = [RequestMessage("system", "Be brief."), RequestMessage("user", "Größe – 2 €?")]
     assert digest(lines) == "15f278e40399e62e93ba5eaf0bbcb1f9"

@@ -24,7 +24,7 @@ from denizen.panel.panels import Panel
 from denizen.panel.reflecting import PanelReflection, panel_purse
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant
 from denizen.reflection.settings import Manual, Metaprompt
-from denizen.reflection.stance_store import VOICES, Conversation, Run
+from denizen.reflection.stance_store import VOICES, ReflectedTurn, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.spaces.directory import Entity
 from denizen.storage.database import statement
@@ -316,7 +316,7 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     noor, panel = await board(small_world, "Seth")
     (seth,) = await small_world.denizen.advisors.list(panel)
     await ask(small_world, noor, panel, "Hello.")
-    late = Conversation(panel.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
+    late = ReflectedTurn(panel.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
     came = {str(seth.id): late}
     keep = small_world.denizen.db.write(
         advisor_stances.keep_panel_turn, panel.id, 1, came, forgotten=0, instance="late"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from denizen.panel.context import Line, fitting
+from denizen.panel.context import RequestMessage, fitting
 from tests.models.loopback import Failure, loopback
 from tests.panel.test_rounds import until
 from tests.world import World
@@ -38,7 +38,12 @@ async def test_a_panel_on_a_server_of_4096_tokens_answers_every_turn(
 
 
 def test_the_oldest_lines_go_first_and_the_frame_and_the_question_stay() -> None:
-    lines = [Line("system", "You are Seth."), Line("user", "a" * 50), Line("assistant", "b" * 50), Line("user", "Now?")]
+    lines = [
+        RequestMessage("system", "You are Seth."),
+        RequestMessage("user", "a" * 50),
+        RequestMessage("assistant", "b" * 50),
+        RequestMessage("user", "Now?"),
+    ]
     assert fitting(lines, 1_000) == lines
     assert fitting(lines, 80) == [lines[0], lines[2], lines[3]]
     assert fitting(lines, 1) == [lines[0], lines[3]]

@@ -21,7 +21,7 @@ from denizen.memory.items import MemoryItem
 from denizen.memory.policy import Policy
 from denizen.models.scripted import Info, Turn
 from denizen.portability.lives import check_agent
-from denizen.portability.reading import Source
+from denizen.portability.reading import ExportFile
 from denizen.portability.spaces import check_space
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
@@ -250,10 +250,10 @@ def test_what_is_not_as_it_should_be_is_told_by_its_line(
     both: dict[str, Path], file: str, change: Callable[[Lines], object], told: str
 ) -> None:
     with pytest.raises(ImportInvalid, match=told):
-        CHECKS[file](Source(spoilt(both[file], change)))
+        CHECKS[file](ExportFile(spoilt(both[file], change)))
 
 
-CHECKS: dict[str, Callable[[Source], object]] = {"ada": check_agent, "kitchen": check_space}
+CHECKS: dict[str, Callable[[ExportFile], object]] = {"ada": check_agent, "kitchen": check_space}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from denizen.errors import ImportInvalid, ModelRejected
 from denizen.ids import SpaceId
 from denizen.models.scripted import Info, Turn, call
 from denizen.panel.panels import Panel
-from denizen.portability.reading import Source
+from denizen.portability.reading import ExportFile
 from denizen.portability.spaces import check_space
 from denizen.spaces.directory import Entity
 from tests.databases import with_tables
@@ -232,7 +232,7 @@ def test_what_is_not_as_it_should_be_is_told_by_its_line(
     board: Path, change: Callable[[Lines], None], told: str
 ) -> None:
     with pytest.raises(ImportInvalid, match=told):
-        check_space(Source(spoilt(board, change)))
+        check_space(ExportFile(spoilt(board, change)))
 
 
 @pytest.mark.parametrize(
@@ -261,9 +261,9 @@ def test_what_is_not_as_it_should_be_is_told_by_its_line(
 def test_a_state_of_mind_that_cannot_be_is_told_by_its_line(
     minds: Path, change: Callable[[Lines], None], told: str
 ) -> None:
-    check_space(Source(minds))
+    check_space(ExportFile(minds))
     with pytest.raises(ImportInvalid, match=rf"line \d+.*{told}"):
-        check_space(Source(spoilt(minds, change)))
+        check_space(ExportFile(spoilt(minds, change)))
 
 
 @pytest.fixture(scope="module")

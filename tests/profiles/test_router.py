@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.profiles.presets import Preset, Presets, Rule
-from denizen.profiles.router import Cached, Choice, ProfileChoice, choose, occurs, panel_text, route
+from denizen.profiles.router import Cached, PresetChoice, ProfileChoice, choose, occurs, panel_text, route
 
 IDS = ("a", "b", "c")
 
@@ -64,8 +64,8 @@ def test_compaction_forces_a_review_only_where_that_is_wanted():
 
 
 def test_a_choice_whose_preset_is_no_more_is_made_anew():
-    chosen = choose(presets(default="a"), "ada", "", Cached(Choice("gone", ""), 2, 1))
-    assert chosen == ProfileChoice(Choice("a", "default (the preset is no more)"), 3, 3)
+    chosen = choose(presets(default="a"), "ada", "", Cached(PresetChoice("gone", ""), 2, 1))
+    assert chosen == ProfileChoice(PresetChoice("a", "default (the preset is no more)"), 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_keywords_are_whole_words_or_phrases(keyword: str, message: str, found: 
 
 def test_rules_are_by_priority_then_as_they_stand():
     found = presets(Rule("low", "a"), Rule("first", "b", 5), Rule("second", "c", 5))
-    assert route(found, "ada", "hello") == Choice("b", "rule 'first'")
+    assert route(found, "ada", "hello") == PresetChoice("b", "rule 'first'")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_rules_match_by_mode_length_and_keywords(rule: Rule, message: str, holds
 )
 def test_defaults_by_mode_are_exact_then_the_longest_pattern(mode: str, preset: str, reason: str):
     found = presets(default="c", by_mode={"coding": "a", "interview": "b", "code": "c"})
-    assert route(found, mode, "") == Choice(preset, reason)
+    assert route(found, mode, "") == PresetChoice(preset, reason)
 
 
 def test_without_a_default_there_is_no_profile():

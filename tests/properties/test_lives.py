@@ -39,8 +39,8 @@ from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import budget
 from denizen.cycles import calling, ending
-from denizen.cycles.answering import Outgoing
-from denizen.cycles.calling import FinishedCall, Progress, Step
+from denizen.cycles.answering import CheckedText
+from denizen.cycles.calling import FinishedCall, Progress, ResponseStep
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
 from denizen.cycles.opening import OpenedCycle, Waking, open_cycle, resume_cycle
@@ -150,7 +150,7 @@ class Holder:
     next_seq: int = 1
     cycle: OpenCycle | None = None
     steps: int = 0
-    step: Step | None = None
+    step: ResponseStep | None = None
     waiting: tuple[int, ...] = ()
     """The outside calls that are under way, or were when the process before died."""
     told: str = ""
@@ -469,7 +469,7 @@ class Lives(RuleBasedStateMachine):
             return
         holder, before = stale[-1], self.house.rows()
         cycle, spoken = holder.open_cycle, self.entry(holder, "response", answer(TextPart("Too late.")))
-        step = Step(holder.steps, spoken, (), {}, stored=False, characters=400)
+        step = ResponseStep(holder.steps, spoken, (), {}, stored=False, characters=400)
         assert holder.identity is not None
         waking = Waking(holder.identity, holder.version, holder.era, 1_000, {"normal": TOOLBOX}, holder.next_seq)
         writes: list[tuple[Any, ...]] = [
@@ -569,7 +569,7 @@ class Lives(RuleBasedStateMachine):
             done = {
                 each.position: each.result or "" for each in cycle.effects if each.step == at and each.state == "done"
             }
-            holder.step = Step(at, last, calls, done, stored=True, characters=16_000)
+            holder.step = ResponseStep(at, last, calls, done, stored=True, characters=16_000)
             holder.waiting = tuple(position for step, position in life.effects if step == at and position not in done)
             holder.phase, holder.told = "calling", UNKNOWN_OUTCOME
 
@@ -651,7 +651,7 @@ class Lives(RuleBasedStateMachine):
 
     def call_tools(self, holder: Holder, deed: Deed) -> None:
         parts = [self.call(name, given, position) for position, (name, given) in enumerate(deed.calls)]
-        step = Step(
+        step = ResponseStep(
             number=holder.steps,
             response=self.entry(holder, "response", answer(*parts)),
             calls=tuple(parts),
@@ -675,7 +675,7 @@ class Lives(RuleBasedStateMachine):
         request = "{}" if response else None
         return log.entry(holder.next_seq + after, cycle.id, kind, message, request=request, outside=outside)
 
-    def carry_on(self, holder: Holder, step: Step, finished: dict[int, FinishedCall]) -> None:
+    def carry_on(self, holder: Holder, step: ResponseStep, finished: dict[int, FinishedCall]) -> None:
         progress = self.attempt(holder, calling.carry_on, holder.cycle, step, TOOLBOX, finished)
         if progress is REFUSED:
             return
@@ -702,7 +702,7 @@ class Lives(RuleBasedStateMachine):
         else:
             holder.phase, holder.step, holder.next_seq = "thinking", None, holder.next_seq + 1
 
-    def expect_effect(self, life: Life, step: Step, effect: Any, was_outside: bool) -> None:
+    def expect_effect(self, life: Life, step: ResponseStep, effect: Any, was_outside: bool) -> None:
         """Each call happens once, in its turn, and does what it says."""
         key = (effect.step, effect.position)
         assert life.effects.get(key) == ("intent" if was_outside else None)
@@ -766,7 +766,7 @@ class Lives(RuleBasedStateMachine):
                 "scripted", 10 * (holder.steps + 1), 5 * (holder.steps + 1), cost_micros=7 * (holder.steps + 1)
             ),
             window_from=holder.open_cycle.first_seq if deed.at % 2 else None,
-            sending=None if space is None else Outgoing(space, posting.draft("Delivered."), holder.steps),
+            sending=None if space is None else CheckedText(space, posting.draft("Delivered."), holder.steps),
         )
         ended = self.attempt(holder, ending.end_cycle, holder.cycle, how)
         if ended is REFUSED:

@@ -21,7 +21,7 @@ from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.cursor import AGENT_CURSOR, Claimant
-from denizen.reflection.stance_store import AGENTS, Conversation, Run
+from denizen.reflection.stance_store import AGENTS, ReflectedTurn, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
 from denizen.storage.schema import call_reservations, reflections, stances
@@ -212,7 +212,7 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     utility(small_world)
     ada, noor, room = await kitchen(small_world)
     await say(small_world, noor, room, "Hello.")
-    late = Conversation(room.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
+    late = ReflectedTurn(room.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
     assert not await small_world.denizen.db.write(records.keep_turn, ada.id, 1, [late], forgotten=0, instance="late")
     assert (await small_world.denizen.reflection.stance(ada, room)).state == StateOfMind()
 

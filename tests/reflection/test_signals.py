@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.errors import InvalidInput
-from denizen.reflection.sentiment import Reading, by_classifier, by_lexicon, checked, load_classifier
+from denizen.reflection.sentiment import Sentiment, by_classifier, by_lexicon, checked, load_classifier
 from denizen.reflection.settings import SentimentSettings
 from denizen.reflection.signals import Counters, count, detect, errors_exceed, is_disengaged
 
 USUAL = SentimentSettings(enabled=True)
 
 
-def signals(*readings: Reading, characters: int = 100, by: SentimentSettings = USUAL) -> list[list[str]]:
+def signals(*readings: Sentiment, characters: int = 100, by: SentimentSettings = USUAL) -> list[list[str]]:
     """The names of the signals, turn by turn."""
     counters, found = Counters(), []
     for reading in readings:
@@ -87,46 +87,46 @@ def test_the_lexicon_makes_a_reading_of_any_text(text: str):
 
 
 def test_user_frustrated_is_a_score_below_the_threshold_and_an_intensity_above_0_6():
-    assert signals(Reading(-0.31, 0.61)) == [["user_frustrated"]]
-    assert signals(Reading(-0.31, 0.6)) == [[]]
-    assert signals(Reading(-0.3, 0.9)) == [[]]
+    assert signals(Sentiment(-0.31, 0.61)) == [["user_frustrated"]]
+    assert signals(Sentiment(-0.31, 0.6)) == [[]]
+    assert signals(Sentiment(-0.3, 0.9)) == [[]]
 
 
 def test_user_frustrated_is_also_consecutive_negative_turns_however_mild():
-    assert signals(*[Reading(-0.31, 0.31)] * 2) == [[], ["user_frustrated"]]
-    assert signals(*[Reading(-0.3, 0.3)] * 2) == [[], []]
-    assert signals(Reading(-0.4, 0.4), Reading(0, 0), Reading(-0.4, 0.4)) == [[], [], []]
+    assert signals(*[Sentiment(-0.31, 0.31)] * 2) == [[], ["user_frustrated"]]
+    assert signals(*[Sentiment(-0.3, 0.3)] * 2) == [[], []]
+    assert signals(Sentiment(-0.4, 0.4), Sentiment(0, 0), Sentiment(-0.4, 0.4)) == [[], [], []]
 
 
 def test_user_satisfied_is_a_score_above_the_threshold_and_an_intensity_above_0_5():
-    assert signals(Reading(0.31, 0.51)) == [["user_satisfied"]]
-    assert signals(Reading(0.31, 0.5)) == [[]]
-    assert signals(Reading(0.3, 0.9)) == [[]]
+    assert signals(Sentiment(0.31, 0.51)) == [["user_satisfied"]]
+    assert signals(Sentiment(0.31, 0.5)) == [[]]
+    assert signals(Sentiment(0.3, 0.9)) == [[]]
 
 
 def test_user_satisfied_is_also_consecutive_positive_turns_however_mild():
-    assert signals(*[Reading(0.31, 0.31)] * 2) == [[], ["user_satisfied"]]
-    assert signals(*[Reading(0.3, 0.3)] * 2) == [[], []]
-    assert signals(Reading(0.4, 0.4), Reading(-0.4, 0.4), Reading(0.4, 0.4)) == [[], [], []]
+    assert signals(*[Sentiment(0.31, 0.31)] * 2) == [[], ["user_satisfied"]]
+    assert signals(*[Sentiment(0.3, 0.3)] * 2) == [[], []]
+    assert signals(Sentiment(0.4, 0.4), Sentiment(-0.4, 0.4), Sentiment(0.4, 0.4)) == [[], [], []]
 
 
 def test_user_confused_is_confusion_keywords_or_neutral_with_many_negative_words():
-    assert signals(Reading(0, 0, 0, ("unclear",))) == [["user_confused"]]
-    assert signals(Reading(0, 0, 2)) == [["user_confused"]]
-    assert signals(Reading(0, 0, 1)) == [[]]
-    assert signals(Reading(-0.3, 0.3, 2), Reading(0.3, 0.3, 2)) == [["user_confused"]] * 2
-    assert signals(Reading(-0.31, 0.31, 3)) == [[]]
+    assert signals(Sentiment(0, 0, 0, ("unclear",))) == [["user_confused"]]
+    assert signals(Sentiment(0, 0, 2)) == [["user_confused"]]
+    assert signals(Sentiment(0, 0, 1)) == [[]]
+    assert signals(Sentiment(-0.3, 0.3, 2), Sentiment(0.3, 0.3, 2)) == [["user_confused"]] * 2
+    assert signals(Sentiment(-0.31, 0.31, 3)) == [[]]
 
 
 def test_low_engagement_is_four_or_more_consecutive_neutral_turns_of_less_than_50_characters_on_average():
-    assert signals(*[Reading(0, 0)] * 5, characters=49) == [[], [], [], ["low_engagement"], ["low_engagement"]]
-    assert signals(*[Reading(0, 0)] * 5, characters=50) == [[], [], [], [], []]
+    assert signals(*[Sentiment(0, 0)] * 5, characters=49) == [[], [], [], ["low_engagement"], ["low_engagement"]]
+    assert signals(*[Sentiment(0, 0)] * 5, characters=50) == [[], [], [], [], []]
     lengths = (199, 0, 0, 0)
     counters = Counters()
     for characters in lengths:
-        counters = count(counters, Reading(0, 0), characters, USUAL)
-    assert [each.name for each in detect(counters, Reading(0, 0), USUAL)] == ["low_engagement"]
-    assert is_disengaged(count(counters, Reading(0, 0), 51, USUAL)) is None
+        counters = count(counters, Sentiment(0, 0), characters, USUAL)
+    assert [each.name for each in detect(counters, Sentiment(0, 0), USUAL)] == ["low_engagement"]
+    assert is_disengaged(count(counters, Sentiment(0, 0), 51, USUAL)) is None
 
 
 def test_error_threshold_exceeded_is_two_or_more_errors_in_the_last_ten_results():
@@ -139,35 +139,35 @@ def test_error_threshold_exceeded_is_two_or_more_errors_in_the_last_ten_results(
 
 def test_a_rule_is_a_signal_on_every_turn_on_which_it_holds():
     """There is no cool-down: "4+ consecutive neutral turns" are four, and five, and six."""
-    assert signals(*[Reading(-0.9, 0.9)] * 3) == [["user_frustrated"]] * 3
-    assert signals(*[Reading(0, 0)] * 6, characters=9)[3:] == [["low_engagement"]] * 3
+    assert signals(*[Sentiment(-0.9, 0.9)] * 3) == [["user_frustrated"]] * 3
+    assert signals(*[Sentiment(0, 0)] * 6, characters=9)[3:] == [["low_engagement"]] * 3
 
 
 def test_the_thresholds_are_those_of_the_settings():
     tutor = SentimentSettings(frustration_threshold=-0.2, satisfaction_threshold=0.2)
-    assert signals(Reading(-0.21, 0.7), Reading(0.21, 0.7), by=tutor) == [["user_frustrated"], ["user_satisfied"]]
-    assert signals(Reading(-0.2, 0.7), Reading(0.2, 0.7), by=tutor) == [[], []]
+    assert signals(Sentiment(-0.21, 0.7), Sentiment(0.21, 0.7), by=tutor) == [["user_frustrated"], ["user_satisfied"]]
+    assert signals(Sentiment(-0.2, 0.7), Sentiment(0.2, 0.7), by=tutor) == [[], []]
 
 
 def test_neutral_turns_are_not_counted_as_confusion():
     """Elsewhere they were: there was one counter for both."""
-    neutral = count(count(Counters(), Reading(0, 0), 10, USUAL), Reading(0, 0), 10, USUAL)
+    neutral = count(count(Counters(), Sentiment(0, 0), 10, USUAL), Sentiment(0, 0), 10, USUAL)
     assert (neutral.neutral, neutral.confusion, neutral.frustration, neutral.satisfaction) == (2, 0, 0, 0)
-    confused = count(neutral, Reading(0, 0, 0, ("unclear",)), 10, USUAL)
+    confused = count(neutral, Sentiment(0, 0, 0, ("unclear",)), 10, USUAL)
     assert (confused.neutral, confused.confusion) == (0, 1)
 
 
 def test_the_history_window_bounds_what_is_kept():
     counters = Counters()
     for number in range(9):
-        counters = count(counters, Reading(number / 10, 0), number, SentimentSettings(history_window=3))
+        counters = count(counters, Sentiment(number / 10, 0), number, SentimentSettings(history_window=3))
     assert (counters.scores, counters.lengths, counters.turns) == ((0.6, 0.7, 0.8), (6, 7, 8), 9)
     assert Counters.from_json(counters.to_json()) == counters
 
 
 def test_consecutive_turns_for_trigger_is_exact_at_its_boundary():
     three = SentimentSettings(consecutive_turns_for_trigger=3)
-    assert signals(*[Reading(-0.4, 0.4)] * 4, by=three) == [[], [], ["user_frustrated"], ["user_frustrated"]]
+    assert signals(*[Sentiment(-0.4, 0.4)] * 4, by=three) == [[], [], ["user_frustrated"], ["user_frustrated"]]
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 3), st.booleans()), max_size=30))
@@ -175,7 +175,7 @@ def test_counters_are_what_a_plain_count_of_the_last_turns_says(turns: list[tupl
     counters = Counters()
     kinds: list[set[str]] = []
     for score, words, confused in turns:
-        counters = count(counters, Reading(score, abs(score), words, ("huh",) if confused else ()), 10, USUAL)
+        counters = count(counters, Sentiment(score, abs(score), words, ("huh",) if confused else ()), 10, USUAL)
         kind = {"frustration"} if score < -0.3 else {"satisfaction"} if score > 0.3 else set[str]()
         if confused or (not kind and words >= 2):
             kind.add("confusion")
@@ -196,8 +196,8 @@ def test_a_classifier_that_answers_nonsense_is_refused(answer: object):
 
 
 def test_a_trained_classifier_gives_a_score_or_a_mapping():
-    assert by_classifier(lambda _: -0.5, "Hello.") == Reading(-0.5, 0.5)
-    assert by_classifier(lambda _: {"score": 0.5, "intensity": 1}, "I'm lost.") == Reading(0.5, 1, 0, ("i'm lost",))
+    assert by_classifier(lambda _: -0.5, "Hello.") == Sentiment(-0.5, 0.5)
+    assert by_classifier(lambda _: {"score": 0.5, "intensity": 1}, "I'm lost.") == Sentiment(0.5, 1, 0, ("i'm lost",))
     assert load_classifier("math:sin") is not None
     with pytest.raises(InvalidInput, match="there is no function at 'math:nothing'"):
         load_classifier("math:nothing")

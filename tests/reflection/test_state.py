@@ -15,7 +15,7 @@ from denizen.ids import SpaceId
 from denizen.profiles.library import shipped_file
 from denizen.reflection import configuration
 from denizen.reflection.configuration import effective, merged
-from denizen.reflection.sentiment import Reading
+from denizen.reflection.sentiment import Sentiment
 from denizen.reflection.settings import ReflectionSettings, SentimentSettings
 from denizen.reflection.signals import Counters
 from denizen.reflection.stance_store import Run, Stance, settle
@@ -222,7 +222,7 @@ def test_the_variables_are_the_documented_ones():
 def test_every_variable_stands_for_what_is_known():
     counters = Counters(9, 2, 3, 4, 5, (0.1, -0.42), (10, 20))
     stance = Stance(SpaceId("s"), None, "", 0, StateOfMind("patient", "novice", "simple"), {"tea": "green"})
-    felt = PersonSentiment(counters, Reading(-0.42, 0.5, 1, ("unclear", "huh")))
+    felt = PersonSentiment(counters, Sentiment(-0.42, 0.5, 1, ("unclear", "huh")))
     assert values(stance, felt, "| Noor: {{current_mood}}", ["lookup failed", "again"], 7) == {
         "current_mood": "patient",
         "user_skill": "novice",

@@ -21,7 +21,7 @@ from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
 from denizen.clock import Instant
 from denizen.server.application import create_app
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.serving import Tls, bind, serve_on
 from denizen.shapes.events import EVENTS
 from denizen.spaces.directory import Entity, Space
@@ -156,7 +156,7 @@ def _event(fields: dict[str, str]) -> SentEvent:
 async def served(
     world: World,
     *,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     made: list[FastAPI] | None = None,
     tls: Tls | None = None,
     listener: socket | None = None,
@@ -167,7 +167,7 @@ async def served(
     listener = listener or bind("127.0.0.1", 0)
     address = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
     # Tests ask as often as they like, unless they are about that.
-    unhurried = Limits(
+    unhurried = ServerLimits(
         requests_per_minute=0, failed_logins_per_minute=0, connections_per_address=0, streams_per_person=0
     )
     app = create_app(world.denizen, limits=limits or unhurried, **more)

@@ -21,7 +21,7 @@ from denizen.agents.registry import Agent
 from denizen.clock import SystemClock
 from denizen.errors import ToolFailed
 from denizen.ids import AgentId, CycleId
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.spaces.directory import Entity
 from denizen.tools.a2a import CARD, a2a_tool, result_of
 from denizen.tools.outbound import Outbound
@@ -217,7 +217,7 @@ async def test_an_agent_that_says_nothing_has_rejected_the_task(small_house: Hou
 
 async def test_messages_that_wait_are_counted_as_streams() -> None:
     """Otherwise one person could have the server hold any number of them for minutes."""
-    limits = Limits(streams_per_person=1)
+    limits = ServerLimits(streams_per_person=1)
     async with open_world("sqlite://") as world, served(world, limits=limits) as house:
         noor, ada = await world.person("Noor"), await world.agent("Ada", a2a=True)
         headers = await house.headers(noor)

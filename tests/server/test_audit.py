@@ -17,7 +17,7 @@ from denizen.access import audit, roles
 from denizen.app import Runtime
 from denizen.clock import ManualClock
 from denizen.server.application import create_app
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.failed_sign_ins import FailedSignIns
 from denizen.server.permissions import permissions
 from denizen.storage.database import Tx, statement
@@ -259,7 +259,7 @@ async def test_a_revoked_token_that_is_used_is_audited_for_its_owner(house: Hous
 async def test_a_flood_of_failed_sign_ins_makes_few_entries(world: World) -> None:
     """By address the first, the tenth, the hundredth of an hour; all addresses together a hundred."""
     noor = await world.person("Noor")
-    async with served(world, limits=Limits(failed_logins_per_minute=0)) as house:
+    async with served(world, limits=ServerLimits(failed_logins_per_minute=0)) as house:
         for attempt in range(120):
             assert await sign_in_with(house, f"dz_guessed_{attempt}", "token") == 401
         entries = (await house.call("GET", "/api/audit", noor)).json()["entries"]

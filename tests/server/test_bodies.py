@@ -12,7 +12,7 @@ from denizen.access.vault import new_key
 from denizen.clock import SECOND
 from denizen.inbox.outside import MAX_NESTING
 from denizen.server.bodies import parse_json
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.problems import Problem
 from tests.server import small_town
 from tests.server.conftest import House, served
@@ -88,7 +88,7 @@ async def test_an_answer_to_a_call_is_read_only_with_the_key_of_its_address(hous
 
 async def test_services_are_counted_by_their_address(ready_sqlite_url: str) -> None:
     """Those with a wrong key by the path as well, so that they keep no other service out."""
-    limits = Limits(requests_per_minute=5, failed_logins_per_minute=2)
+    limits = ServerLimits(requests_per_minute=5, failed_logins_per_minute=2)
     async with open_world(ready_sqlite_url, secret_key=new_key()) as world, served(world, limits=limits) as house:
         wrong = [(await house.call("POST", "/hooks/calls/x?key=x")).status_code for _ in range(3)]
         other = [(await house.call("POST", "/hooks/calls/y?key=x")).status_code for _ in range(2)]
@@ -100,7 +100,7 @@ async def test_services_are_counted_by_their_address(ready_sqlite_url: str) -> N
 
 async def test_a_room_that_is_not_connected_keeps_out_no_other_room(ready_sqlite_url: str) -> None:
     """Somebody who writes a lot in it must not silence the whole bridge. Wrong signatures are still counted."""
-    limits = Limits(failed_logins_per_minute=2)
+    limits = ServerLimits(failed_logins_per_minute=2)
     async with open_world(ready_sqlite_url, secret_key=new_key()) as world, served(world, limits=limits) as house:
         bridges, noor = world.denizen.bridges, await world.person("Noor")
         bridge, secret = await bridges.create("Helpdesk", "webhook", {"url": "https://example.org/"})

@@ -17,7 +17,7 @@ import structlog
 
 from denizen import ManualClock
 from denizen.server.connections import Places, QuietAccepting
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from tests.fresh import ROOT, started
 from tests.server.conftest import House, served
 from tests.world import World
@@ -27,9 +27,9 @@ SOON = 0.2
 NEVER = 600
 
 
-def limits(**given: Any) -> Limits:
+def limits(**given: Any) -> ServerLimits:
     deadlines = {"header_seconds": NEVER, "body_seconds": NEVER, "send_seconds": NEVER}
-    return Limits(**({"requests_per_minute": 0, "failed_logins_per_minute": 0} | deadlines | given))
+    return ServerLimits(**({"requests_per_minute": 0, "failed_logins_per_minute": 0} | deadlines | given))
 
 
 class Line:
@@ -115,7 +115,7 @@ async def test_a_connection_that_sends_no_further_request_is_closed(small_world:
 
 def test_proxies_close_idle_connections_before_the_server_does() -> None:
     """A request that a proxy sends while the server closes is lost. Caddy keeps them the longest: two minutes."""
-    assert Limits().idle_seconds > 120
+    assert ServerLimits().idle_seconds > 120
 
 
 async def test_the_longest_idle_connection_makes_room_for_a_new_one(small_world: World) -> None:

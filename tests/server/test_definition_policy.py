@@ -14,9 +14,9 @@ import pytest
 from denizen import scripted, tool
 from denizen.access import roles
 from denizen.agents import registry
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 from denizen.agents.registry import Agent, define
-from denizen.agents.restrictions import RESTRICTIONS, Author, DefinitionPolicy, HostAccess
+from denizen.agents.restrictions import RESTRICTIONS, DefinitionAuthor, DefinitionPolicy, HostAccess
 from denizen.cli.in_process import client_of
 from denizen.client import Client
 from denizen.cycles import organization
@@ -245,7 +245,7 @@ async def edit_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
 
 
 async def apply_file_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
-    file = Source("agents.json", json.dumps({"name": stage.handle(), **fields}))
+    file = DefinitionFile("agents.json", json.dumps({"name": stage.handle(), **fields}))
     home = stage.people[who].organization_id
     return await tried(stage.world.denizen.agents.apply(read([file]), organization=home))
 
@@ -362,14 +362,14 @@ async def test_admins_may_make_the_policy_stricter_and_go_back_to_the_default(
     small_world: World, stricter: dict[str, Any]
 ) -> None:
     home = await small_world.denizen.organizations.create("First")
-    policy, strict = DefinitionPolicy(author=Author("ann", "admin")), define(**stricter)
+    policy, strict = DefinitionPolicy(author=DefinitionAuthor("ann", "admin")), define(**stricter)
     await small_world.denizen.db.read(policy.check, home.id, None, strict)
     await small_world.denizen.db.read(policy.check, home.id, strict, define())
 
 
 async def test_admins_may_keep_what_an_owner_has_said_of_a_tool_and_not_move_it(small_world: World) -> None:
     home = await small_world.denizen.organizations.create("First")
-    policy, before = DefinitionPolicy(author=Author("ann", "admin")), define(tools=[http(results="trusted")])
+    policy, before = DefinitionPolicy(author=DefinitionAuthor("ann", "admin")), define(tools=[http(results="trusted")])
     await small_world.denizen.db.read(
         policy.check, home.id, before, define(tools=[http(results="trusted")], model="x:y")
     )
@@ -393,7 +393,7 @@ async def test_admins_may_keep_what_an_owner_has_said_of_a_tool_and_not_move_it(
 )
 async def test_settings_allow_exactly_what_they_list(small_world: World, server: dict[str, Any]) -> None:
     first, second = [await small_world.denizen.organizations.create(name) for name in ("First", "Second")]
-    policy, definition = DefinitionPolicy(ACCESS, Author("ann", "owner")), define(mcp={"it": server})
+    policy, definition = DefinitionPolicy(ACCESS, DefinitionAuthor("ann", "owner")), define(mcp={"it": server})
     await small_world.denizen.db.read(policy.check, first.id, None, definition)
     with pytest.raises(NotAllowed, match=r"mcp\.it .* `organizations\.(programs|private_hosts)`"):
         await small_world.denizen.db.read(policy.check, second.id, None, definition)

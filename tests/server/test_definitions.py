@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from denizen.access import roles
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.routes.portability import _until_refused
 from denizen.spaces.directory import Entity, Organization
 from tests.cycles.test_server_budget import from_a_provider
@@ -136,7 +136,7 @@ async def test_an_admin_sees_no_tokens_of_owners(small_house: House) -> None:
 )
 async def test_what_is_no_export_is_not_taken_in(small_world: World, media_type: str, body: bytes, code: str) -> None:
     _, olga, _ = await people(small_world)
-    async with served(small_world, limits=Limits(import_bytes=100)) as house:
+    async with served(small_world, limits=ServerLimits(import_bytes=100)) as house:
         headers = {**await house.headers(olga), "Content-Type": media_type}
         answer = await house.client.post("/api/import", headers=headers, content=body)
         assert answer.json()["code"] == code

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from denizen.files.storing import CHUNK_BYTES, FileLimits
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.spaces.directory import Entity
 from tests.files.documents import pdf
 from tests.files.pictures import png
@@ -115,7 +115,7 @@ async def test_a_link_is_kept_by_no_shared_cache(house: House) -> None:
 
 async def test_links_are_counted_by_address(small_world: World) -> None:
     """They have no token by which to count, and everyone can ask for them."""
-    async with served(small_world, limits=Limits(requests_per_minute=3)) as house:
+    async with served(small_world, limits=ServerLimits(requests_per_minute=3)) as house:
         answers = [await house.call("GET", "/files/x/y/z.png") for _ in range(4)]
     assert [each.status_code for each in answers] == [404, 404, 404, 429]
     assert answers[-1].headers["retry-after"]

@@ -25,7 +25,7 @@ from denizen.errors import DenizenError, ImportInvalid
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.portability import lines as kinds_of_lines
 from denizen.portability.lives import check_agent
-from denizen.portability.reading import Source
+from denizen.portability.reading import ExportFile
 from denizen.portability.spaces import check_space
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
@@ -211,11 +211,11 @@ def renamed(lines: Lines) -> Lines:
 @dataclass
 class Fuzzing:
     folder: Path
-    check: Callable[[Source], object]
+    check: Callable[[ExportFile], object]
 
     def is_accepted(self, lines: Lines) -> bool:
         try:
-            self.check(Source(self.file(lines)))
+            self.check(ExportFile(self.file(lines)))
         except ImportInvalid:
             return False
         return True

@@ -18,7 +18,7 @@ from denizen import call, reply, scripted
 from denizen.access import roles
 from denizen.access.roles import ROLES
 from denizen.agents.registry import Agent
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.mcp_server import TOOLS
 from denizen.spaces.directory import Entity
 from tests.hesitation import Hesitation
@@ -307,7 +307,7 @@ async def test_bodies_are_bounded_as_everywhere(small_house: House) -> None:
 async def test_requests_are_counted_by_token() -> None:
     async with (
         open_world("sqlite://") as world,
-        served(world, limits=Limits(requests_per_minute=3)) as house,
+        served(world, limits=ServerLimits(requests_per_minute=3)) as house,
     ):
         noor = await world.person("Noor")
         answers = [await house.call("POST", "/mcp", noor, json=INITIALIZE, headers=ACCEPT) for _ in range(4)]
@@ -316,7 +316,7 @@ async def test_requests_are_counted_by_token() -> None:
 
 async def test_questions_that_wait_are_counted_as_streams() -> None:
     """And end when the program leaves: otherwise one person could have the server hold any number for minutes."""
-    limits, hesitation, made = Limits(streams_per_person=1), Hesitation(), list[FastAPI]()
+    limits, hesitation, made = ServerLimits(streams_per_person=1), Hesitation(), list[FastAPI]()
     async with (
         open_world("sqlite://") as world,
         served(world, limits=limits, made=made) as house,

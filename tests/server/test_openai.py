@@ -19,7 +19,7 @@ from denizen.errors import ModelUnreachable
 from denizen.inbox import parking, statuses
 from denizen.models.scripted import Decide, ScriptedModel, Turn, forever
 from denizen.server.answering import STOPPING
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.growing_text import taken_back
 from denizen.server.shapes.openai import space_meant
 from denizen.spaces.directory import Entity
@@ -149,7 +149,7 @@ async def test_in_a_space_of_several_agents_the_answer_may_be_that_of_another(ho
     ids=["the same again", "something else"],
 )
 async def test_what_was_streamed_and_broke_off_is_not_repeated(ready_sqlite_url: str, second: str, told: str) -> None:
-    limits = Limits(completion_seconds=1_000_000)
+    limits = ServerLimits(completion_seconds=1_000_000)
     async with open_world(ready_sqlite_url, pace=UNHURRIED) as world, served(world, limits=limits) as house:
         noor = await world.person("Noor")
         hesitation = Hesitation()
@@ -255,7 +255,7 @@ async def test_when_the_time_is_over_there_is_what_there_is(small_world: World) 
     world = small_world
     noor = await world.person("Noor")
     await world.agent("Ada")
-    async with served(world, limits=Limits(completion_seconds=0)) as house, client(house, noor) as noors:
+    async with served(world, limits=ServerLimits(completion_seconds=0)) as house, client(house, noor) as noors:
         answer = await noors.chat.completions.create(model="ada", messages=said("Hello?"))
         assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("", "length")
         assert answer.model_extra["denizen"]["outcome"] == "working"  # type: ignore[index]

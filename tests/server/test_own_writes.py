@@ -23,7 +23,7 @@ from denizen.access.roles import Role
 from denizen.app import Runtime
 from denizen.ids import EntityId, OrganizationId
 from denizen.server.application import create_app
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.permissions import Permission, permissions
 from denizen.settings.shape import OidcSettings
 from denizen.spaces import directory
@@ -310,7 +310,7 @@ async def visit(built: Built, folder: Path) -> AsyncGenerator[Visit]:
     """Nobody lives there, so that only requests change something; answers are not waited for."""
     file = folder / "denizen.db"
     shutil.copy(built.database, file)
-    limits = Limits(requests_per_minute=0, failed_logins_per_minute=0, completion_seconds=0)
+    limits = ServerLimits(requests_per_minute=0, failed_logins_per_minute=0, completion_seconds=0)
     oidc = OidcSettings(issuer="https://login.example.com", audience="denizen")
     presets = file.with_name("presets.json")
     async with open_world(f"sqlite:///{file}", secret_key=SEALED_WITH, pace=UNHURRIED, presets=presets) as world:

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers
 
 from denizen.clock import ManualClock
 from denizen.errors import InvalidInput, SettingsError
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.rates import COUNTED, Rates
 from denizen.server.reach import Reach, reach_of, visit_of
 from denizen.server.serving import Tls, check_tls
@@ -93,7 +93,7 @@ async def connected(house: House) -> AsyncGenerator[tuple[asyncio.StreamReader, 
 async def test_a_tls_handshake_that_does_not_end_is_not_waited_for(small_world: World, tls: Tls, begun: bytes) -> None:
     """Whether nothing comes, a part of it, or something else."""
     async with (
-        served(small_world, tls=tls, limits=Limits(header_seconds=0.2)) as house,
+        served(small_world, tls=tls, limits=ServerLimits(header_seconds=0.2)) as house,
         connected(house) as (reader, writer),
     ):
         writer.write(begun)
@@ -103,7 +103,7 @@ async def test_a_tls_handshake_that_does_not_end_is_not_waited_for(small_world: 
 
 async def test_tls_handshakes_have_places_as_requests_have(small_world: World, tls: Tls) -> None:
     """Those beyond the limit of an address are told so once they have shaken hands; a place that is left is free."""
-    limits = Limits(connections_per_address=3, header_seconds=600)
+    limits = ServerLimits(connections_per_address=3, header_seconds=600)
     trusting = ssl.create_default_context(cafile=str(tls.certificate))
     async with served(small_world, tls=tls, limits=limits) as house, AsyncExitStack() as half_open:
         lines = [await half_open.enter_async_context(connected(house)) for _ in range(3)]
@@ -122,7 +122,7 @@ async def test_tls_handshakes_have_places_as_requests_have(small_world: World, t
 
 async def test_the_server_ends_while_tls_handshakes_are_under_way(small_world: World, tls: Tls) -> None:
     async with AsyncExitStack() as half_open:
-        async with served(small_world, tls=tls, limits=Limits(header_seconds=600)) as house:
+        async with served(small_world, tls=tls, limits=ServerLimits(header_seconds=600)) as house:
             lines = [await half_open.enter_async_context(connected(house)) for _ in range(5)]
         for reader, _ in lines:
             with suppress(ConnectionError):
@@ -259,7 +259,9 @@ async def _tries(house: House, secret: str, count: int = 1, address: str = "1.1.
 async def test_wrong_secrets_are_heard_only_so_often_from_one_address(small_world: World) -> None:
     """Whoever was in before stays in; other addresses do not suffer; after a while it is heard again."""
     noor = await small_world.person("Noor")
-    async with served(small_world, limits=Limits(failed_logins_per_minute=3), reach=Reach(proxies=(PROXY,))) as house:
+    async with served(
+        small_world, limits=ServerLimits(failed_logins_per_minute=3), reach=Reach(proxies=(PROXY,))
+    ) as house:
         known, later = await house.token(noor), await house.token(noor)
         assert await _tries(house, known) == [200]
         assert await _tries(house, "dz_wrong", 5) == [401, 401, 401, 429, 429]
@@ -277,7 +279,7 @@ async def test_wrong_secrets_are_heard_only_so_often_from_one_address(small_worl
 
 async def test_a_token_may_ask_only_so_often(small_world: World) -> None:
     noor, sam = await small_world.person("Noor"), await small_world.person("Sam")
-    async with served(small_world, limits=Limits(requests_per_minute=2)) as house:
+    async with served(small_world, limits=ServerLimits(requests_per_minute=2)) as house:
 
         async def ask(who) -> int:
             return (await house.call("GET", "/api/me", who)).status_code

@@ -19,7 +19,7 @@ from denizen.bus.streams import AgentStatus, StreamDelta, StreamStarted, agent_t
 from denizen.clock import SECOND, Instant
 from denizen.ids import MessageId
 from denizen.models.scripted import call, forever, scripted
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.settings import ClientTool
 from tests.hesitation import Hesitation
@@ -381,7 +381,7 @@ async def test_a_reader_that_does_not_read_is_cut_off(small_world: World) -> Non
     noor, ada = await world.person("Noor"), await world.agent("Ada")
     kitchen = await world.space("Kitchen", noor, ada)
     bus, topic, made = world.denizen.bus, space_topic(kitchen.id), list[FastAPI]()
-    limits = Limits(stream_frames=50)
+    limits = ServerLimits(stream_frames=50)
     async with served(world, limits=limits, made=made) as house, house.stream(noor, kitchen) as attentive:
         await attentive.until("agent.status")
         secret = (await house.headers(noor))["Authorization"]

@@ -11,7 +11,7 @@ import pytest
 from denizen.access.signatures import generic_signature, github_signature, slack_signature
 from denizen.access.vault import new_key
 from denizen.clock import SECOND
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from tests.server.conftest import House, served
 from tests.world import open_world
 
@@ -28,7 +28,7 @@ async def house(ready_url: str) -> AsyncGenerator[House]:
 
 @pytest.fixture
 async def small_house(ready_sqlite_url: str) -> AsyncGenerator[House]:
-    limits = Limits(webhook_bytes=1_000)
+    limits = ServerLimits(webhook_bytes=1_000)
     async with open_world(ready_sqlite_url, secret_key=new_key()) as world, served(world, limits=limits) as house:
         yield house
 
@@ -169,7 +169,7 @@ async def test_what_is_too_large_is_refused_before_its_signature_is_looked_at(sm
 
 
 def test_a_webhook_may_be_sent_a_megabyte() -> None:
-    assert Limits().webhook_bytes == 1024 * 1024
+    assert ServerLimits().webhook_bytes == 1024 * 1024
 
 
 async def test_other_organizations_webhooks_are_as_those_that_do_not_exist(house: House) -> None:

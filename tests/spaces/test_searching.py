@@ -11,7 +11,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import EntityId
 from denizen.spaces import posting, searching
 from denizen.spaces.directory import Entity, Space
-from denizen.spaces.searching import Cursor, MessageQuery, Words
+from denizen.spaces.searching import Cursor, MessageQuery, SearchedWords
 from denizen.storage.database import Tx
 from tests.world import World
 
@@ -36,13 +36,13 @@ from tests.world import World
     ],
 )
 def test_what_counts_as_a_word(query: str, text: str, found: bool) -> None:
-    assert Words(query).occur_in(text) is found
+    assert SearchedWords(query).occur_in(text) is found
 
 
 @pytest.mark.parametrize("query", ["", "  ", "?!", "_"])
 def test_there_has_to_be_a_word(query: str) -> None:
     with pytest.raises(InvalidInput, match="at least one word"):
-        Words(query)
+        SearchedWords(query)
 
 
 @pytest.mark.parametrize("text", ["!", "é", "AAAA", "AAAAAAAAAAAAAAAAAAAA"])
@@ -62,7 +62,7 @@ async def all_pages(world: World, who: Entity, words: str, *, limit: int, look_a
     before: Cursor | None = None
     while True:
         found = await world.denizen.db.read(
-            searching.search, who.id, MessageQuery(Words(words)), before=before, limit=limit, look_at=look_at
+            searching.search, who.id, MessageQuery(SearchedWords(words)), before=before, limit=limit, look_at=look_at
         )
         pages.append([each.text for each in found.messages])
         if found.next is None:
@@ -125,7 +125,7 @@ async def test_what_is_said_while_one_leafs_does_not_disturb(world: World) -> No
         await world.say(noor, f"tea {number}", spaces[number % 4])
     read, found, before = world.denizen.db.read, list[str](), None
     while True:
-        page = await read(searching.search, noor.id, MessageQuery(Words("tea")), before=before, limit=2)
+        page = await read(searching.search, noor.id, MessageQuery(SearchedWords("tea")), before=before, limit=2)
         found += [each.text for each in page.messages]
         if page.next is None:
             break

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from denizen import call, reply
 from denizen.access import roles
 from denizen.agents.definition import AgentDefinition
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 from denizen.cli.apply import read_paths
 from denizen.consciousness import log
 from denizen.errors import DefinitionsInvalid, InvalidInput
@@ -117,12 +117,12 @@ def test_a_file_names_a_folder(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_skill_is_told_with_its_place(tmp_path: Path, name: str, text: str, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         read_folder(name, {SKILL_FILE: text})
-    source = Source("a.yaml", f"name: Ada\nskills:\n  {name}: here\n", folder=lambda _: {SKILL_FILE: text})
+    source = DefinitionFile("a.yaml", f"name: Ada\nskills:\n  {name}: here\n", folder=lambda _: {SKILL_FILE: text})
     with pytest.raises(DefinitionsInvalid, match=r"a.yaml:3: skills.bread: 'here': ") as raised:
         read([source])
     assert sentence in str(raised.value)
     with pytest.raises(DefinitionsInvalid, match=r"skills.bread: 'here' cannot be read: No such folder"):
-        read([Source("a.yaml", f"name: Ada\nskills:\n  {name}: here\n")])
+        read([DefinitionFile("a.yaml", f"name: Ada\nskills:\n  {name}: here\n")])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from denizen.trust.policy import Attempt, Decision, EffectRule, EffectSettings, PrivateWords, Speaker, decide
+from denizen.trust.policy import Decision, EffectRule, EffectSettings, PlannedCall, PrivateWords, Speaker, decide
 from denizen.trust.values import read_values
 
 WORDS = EffectSettings()
@@ -15,7 +15,7 @@ STRICT = EffectSettings(after_outside_text="ask")
 ADA = Speaker("ada", "member")
 
 
-def attempt(tool: str = "send_email", said: str = "Write to bo@x.example.", **changes: Any) -> Attempt:
+def attempt(tool: str = "send_email", said: str = "Write to bo@x.example.", **changes: Any) -> PlannedCall:
     given: dict[str, Any] = {
         "arguments": {"to": "bo@x.example", "body": "Hello"},
         "effect": True,
@@ -23,7 +23,7 @@ def attempt(tool: str = "send_email", said: str = "Write to bo@x.example.", **ch
         "trusted": read_values(said),
         "speakers": [ADA],
     }
-    return Attempt(tool, **(given | changes))
+    return PlannedCall(tool, **(given | changes))
 
 
 def test_without_text_from_outside_everything_runs() -> None:

@@ -143,7 +143,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditRecord:
     """One change."""
 
     number: int
@@ -208,7 +208,7 @@ _page = statement(
 
 def entries(
     tx: Tx, organization_id: OrganizationId, reader: EntityId, wanted: AuditFilter, *, limit: int
-) -> list[Entry]:
+) -> list[AuditRecord]:
     """The newest matching entries, newest first. The names of private spaces are for their members."""
     rows = tx.all(
         _page,
@@ -226,9 +226,9 @@ def entries(
     return [_entry(*row) for row in rows]
 
 
-def _entry(*row: Any) -> Entry:
+def _entry(*row: Any) -> AuditRecord:
     number, at, by, by_handle, by_name, token, kind, action, subject, handle, name, detail, reason = row
-    return Entry(
+    return AuditRecord(
         number=number,
         at=at,
         by=None if by is None else Named(by, by_handle or "", by_name or ""),

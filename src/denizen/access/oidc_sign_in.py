@@ -26,7 +26,7 @@ _KEPT: Final = re.compile(r"([\w-]{43})\.([\w-]{43})\.([\w-]{43})")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInAttempt:
     """The secrets of one attempt to sign in."""
 
     state: str
@@ -46,14 +46,14 @@ class Attempt:
         return compare_digest(self.nonce.encode(), nonce.encode("utf-8", "replace"))
 
 
-def new_attempt() -> Attempt:
-    return Attempt(*(secrets.token_urlsafe(_BYTES) for _ in range(3)))
+def new_attempt() -> SignInAttempt:
+    return SignInAttempt(*(secrets.token_urlsafe(_BYTES) for _ in range(3)))
 
 
-def kept_attempt(cookie_value: str) -> Attempt | None:
+def kept_attempt(cookie_value: str) -> SignInAttempt | None:
     """The attempt in a cookie, if there is one."""
     found = _KEPT.fullmatch(cookie_value)
-    return None if found is None else Attempt(*found.groups())
+    return None if found is None else SignInAttempt(*found.groups())
 
 
 def challenge(verifier: str) -> str:
@@ -61,7 +61,9 @@ def challenge(verifier: str) -> str:
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-def authorization_url(endpoint: str, client_id: str, redirect_uri: str, scopes: Iterable[str], attempt: Attempt) -> str:
+def authorization_url(
+    endpoint: str, client_id: str, redirect_uri: str, scopes: Iterable[str], attempt: SignInAttempt
+) -> str:
     """Where the browser is sent."""
     asked = {
         "response_type": "code",

@@ -19,9 +19,9 @@ from denizen.memory.items import MemoryItem
 from denizen.memory.policy import Scope
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
-from denizen.panel.background import Ask, PendingTurn, VoiceBackground
+from denizen.panel.background import PendingTurn, VoiceBackground, VoiceTurn
 from denizen.profiles.presets import Presets
-from denizen.profiles.router import Cached, Choice, panel_text
+from denizen.profiles.router import Cached, PresetChoice, panel_text
 from denizen.reflection.stance_store import VOICES
 from denizen.storage.database import Database, Tx
 
@@ -36,7 +36,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembering:
+class MemoryLookups:
     """The dependencies of memory lookups."""
 
     retriever: Retriever
@@ -47,7 +47,7 @@ class Advising:
     """Adds context to the requests of advisors; a `Background` of panels."""
 
     def __init__(
-        self, db: Database, presets: Callable[[Tx, SpaceId], Presets | None], remembering: Remembering | None
+        self, db: Database, presets: Callable[[Tx, SpaceId], Presets | None], remembering: MemoryLookups | None
     ) -> None:
         self._db = db
         self._presets = presets
@@ -86,7 +86,7 @@ class Advising:
         wanted = MemoryQuery(said.text[: reminding.QUERY_CHARACTERS], allowed, top_k)
         return await retrieved(self._remembering.retriever, wanted, panel=said.panel_id)
 
-    def tell(self, tx: Tx, ask: Ask, brought: Any) -> VoiceBackground:
+    def tell(self, tx: Tx, ask: VoiceTurn, brought: Any) -> VoiceBackground:
         """The profile of the turn, the advisor's state of mind, and its memories."""
         memory, upto, remembered, outside = self._memory(tx, ask, brought or ())
         profile, chosen = self._profile(tx, ask, upto)
@@ -95,7 +95,7 @@ class Advising:
         felt = {} if mind.line() is None else {"mind": mind.as_dict()}
         return VoiceBackground(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
 
-    def _memory(self, tx: Tx, ask: Ask, found: Sequence[MemoryItem]) -> tuple[str, int, dict[str, Any], bool]:
+    def _memory(self, tx: Tx, ask: VoiceTurn, found: Sequence[MemoryItem]) -> tuple[str, int, dict[str, Any], bool]:
         """The advisor's memories, up to which message, what is stored of them, and whether they hold outside text."""
         if self._remembering is None:
             return "", 0, {}, False
@@ -112,7 +112,7 @@ class Advising:
         kept = {"memory": {"upto": state.upto, "memories": counts}} if text else {}
         return text, state.upto, kept, bool(text) and (state.outside or any(each.source is not None for each in now))
 
-    def _profile(self, tx: Tx, ask: Ask, upto: int) -> tuple[str, dict[str, Any]]:
+    def _profile(self, tx: Tx, ask: VoiceTurn, upto: int) -> tuple[str, dict[str, Any]]:
         presets = self._presets(tx, ask.said.panel_id)
         if presets is None:
             return "", {}
@@ -126,10 +126,10 @@ class Advising:
         return text, {"profile": kept}
 
 
-def _cached(ask: Ask, upto: int) -> Cached | None:
+def _cached(ask: VoiceTurn, upto: int) -> Cached | None:
     """The cached choice of the last turn that the advisor answered."""
     kept = ask.before.get("profile")
     if kept is None:
         return None
     summed = ask.before.get("memory", {}).get("upto", 0)
-    return Cached(Choice(kept["preset"], kept["reason"]), kept["turn"], kept["reviewed"], upto != summed)
+    return Cached(PresetChoice(kept["preset"], kept["reason"]), kept["turn"], kept["reviewed"], upto != summed)

@@ -18,7 +18,7 @@ from pydantic_ai.tools import ToolDefinition
 from denizen.agents import paying
 from denizen.agents.registry import Agent
 from denizen.consciousness import chapters, compaction
-from denizen.consciousness.chapters import Source, SourceCycle, UnusableNotes
+from denizen.consciousness.chapters import ChapterCycles, SourceCycle, UnusableNotes
 from denizen.consciousness.layers import Note, NoteKind
 from denizen.cycles.purse import Payer, Purse
 from denizen.errors import StorageError, explained
@@ -92,7 +92,7 @@ class ChapterWriter:
         # After a failure, older ones wait as well: a provider that is down would fail for each of them.
         return notes is not None
 
-    async def _ask_for_all(self, made: Source) -> tuple[Notes | None, MemoryUsage, list[str], str]:
+    async def _ask_for_all(self, made: ChapterCycles) -> tuple[Notes | None, MemoryUsage, list[str], str]:
         """The notes of all cycles, each with its receipt; None if those of any could not be had."""
         try:
             name, model = await self.model()
@@ -144,7 +144,7 @@ def keep_chapter(
     tx: Tx,
     payer: Payer,
     agent_id: AgentId,
-    made: Source,
+    made: ChapterCycles,
     notes: Mapping[int, Sequence[Note]] | None,
     spent: MemoryUsage,
     reserved: Sequence[str],

@@ -194,7 +194,7 @@ def _state_of(tx: Tx, event: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerState:
     """The state of a message and its answer so far."""
 
     outcome: Outcome
@@ -230,28 +230,32 @@ def awaited_of(tx: Tx, asked: AwaitedMessage) -> list[AwaitedMessage]:
     return [replace(asked, agent_id=AgentId(agent_id), event=number) for agent_id, number in rows]
 
 
-def answer_to(tx: Tx, asked: AwaitedMessage) -> Answer:
+def answer_to(tx: Tx, asked: AwaitedMessage) -> AnswerState:
     """The state of the message at the agent that it names."""
     return replace(_answer_to(tx, asked), agent_id=asked.agent_id)
 
 
-def _answer_to(tx: Tx, asked: AwaitedMessage) -> Answer:
+def _answer_to(tx: Tx, asked: AwaitedMessage) -> AnswerState:
     row = None if asked.event is None else tx.one(_event, number=asked.event)
     if row is None:
-        return Answer("unheard", note="The agent does not attend to this: mention it, or have it attend to the space.")
+        return AnswerState(
+            "unheard", note="The agent does not attend to this: mention it, or have it attend to the space."
+        )
     state, cycle_id = row
     match state:
         case "done":
             return _settled(tx, asked, CycleId(cycle_id))
         case "dead":
-            return Answer("failed", note="The agent has failed too often at this message. It is kept in its inbox.")
+            return AnswerState(
+                "failed", note="The agent has failed too often at this message. It is kept in its inbox."
+            )
         case "taken":
             return _under_way(tx, asked, CycleId(cycle_id))
         case _:
-            return _held_up(tx, asked.agent_id, Answer("working"))
+            return _held_up(tx, asked.agent_id, AnswerState("working"))
 
 
-def with_costs(tx: Tx, answer: Answer) -> Answer:
+def with_costs(tx: Tx, answer: AnswerState) -> AnswerState:
     """The answer with the usage of its cycle. Called once, at the end: callers poll often, and this query is slower."""
     agent_id = answer.agent_id
     if answer.cycle_id is None or agent_id is None:
@@ -268,23 +272,23 @@ def with_costs(tx: Tx, answer: Answer) -> Answer:
     return replace(answer, spent=spent)
 
 
-def _settled(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> Answer:
+def _settled(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> AnswerState:
     cycle = records.ended(tx, cycle_id)
     if cycle is None:
-        return Answer("skipped", cycle_id=cycle_id)
+        return AnswerState("skipped", cycle_id=cycle_id)
     said = _said(tx, asked, cycle_id)
     if cycle.outcome == "failed":
-        return Answer("failed", said, cycle_id, cycle.number, note="The agent could not finish this.")
+        return AnswerState("failed", said, cycle_id, cycle.number, note="The agent could not finish this.")
     if cycle.stop_reason == "budget" and not said:
-        return Answer("suspended", said, cycle_id, cycle.number, note=_why_suspended(tx, asked.agent_id))
-    return Answer("acted", said, cycle_id, cycle.number)
+        return AnswerState("suspended", said, cycle_id, cycle.number, note=_why_suspended(tx, asked.agent_id))
+    return AnswerState("acted", said, cycle_id, cycle.number)
 
 
-def _under_way(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> Answer:
-    return _held_up(tx, asked.agent_id, Answer("working", _said(tx, asked, cycle_id), cycle_id))
+def _under_way(tx: Tx, asked: AwaitedMessage, cycle_id: CycleId) -> AnswerState:
+    return _held_up(tx, asked.agent_id, AnswerState("working", _said(tx, asked, cycle_id), cycle_id))
 
 
-def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
+def _held_up(tx: Tx, agent_id: AgentId, so_far: AnswerState) -> AnswerState:
     """The answer unchanged if the agent can go on; otherwise with the reason why it cannot."""
     status = registry.status(tx, agent_id)
     if status == "dead":
@@ -297,7 +301,7 @@ def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
     return so_far
 
 
-def _with(so_far: Answer, outcome: Outcome, note: str, waiting: tuple[Call, ...] = ()) -> Answer:
+def _with(so_far: AnswerState, outcome: Outcome, note: str, waiting: tuple[Call, ...] = ()) -> AnswerState:
     return replace(so_far, outcome=outcome, note=note, waiting_for=waiting)
 
 

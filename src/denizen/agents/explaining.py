@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from denizen.agents import chatting, space_statuses
-from denizen.agents.chatting import Answer, AwaitedMessage, Outcome
+from denizen.agents.chatting import AnswerState, AwaitedMessage, Outcome
 from denizen.agents.space_statuses import ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import NotFound
@@ -31,7 +31,7 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
 """Other causes have the outcome `failed`."""
 
 
-def answer_so_far(tx: Tx, asked: AwaitedMessage) -> Answer:
+def answer_so_far(tx: Tx, asked: AwaitedMessage) -> AnswerState:
     """The state of the message and, if there is no answer, the reason.
 
     If the agent that was asked does not answer and the floor passed the message to another one, that agent's answer.
@@ -49,12 +49,12 @@ def answer_so_far(tx: Tx, asked: AwaitedMessage) -> Answer:
     return answer if still_awaited or not others else others[-1]
 
 
-def _goes_on(answer: Answer) -> bool:
+def _goes_on(answer: AnswerState) -> bool:
     """Whether there is an answer or a question in its place, or one may still come by itself."""
     return bool(answer.messages) or answer.outcome in ("working", "paused") or not answer.note
 
 
-def _answer_of_one(tx: Tx, asked: AwaitedMessage) -> Answer:
+def _answer_of_one(tx: Tx, asked: AwaitedMessage) -> AnswerState:
     answer = chatting.answer_to(tx, asked)
     if answer.outcome in ("paused", "unheard") or (answer.outcome == "acted" and answer.messages):
         return answer
@@ -72,7 +72,7 @@ def _asked_back(tx: Tx, cycle_id: CycleId, space_id: SpaceId) -> bool:
     return any(each.space_id == space_id and each.mode in ASKED for each in calls.of_cycle(tx, cycle_id))
 
 
-def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:
+def explained(answer: AnswerState, statuses: Sequence[ShownStatus]) -> AnswerState:
     """The answer with the status that its space shows for its message; final causes come before passing ones."""
     lasting = next((each for each in statuses if each.cause not in PASSING), None)
     if lasting is not None:

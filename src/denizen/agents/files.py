@@ -41,7 +41,7 @@ def _no_folder(name: str) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DefinitionFile:
     """A file that was read."""
 
     name: str
@@ -62,7 +62,7 @@ class Declared:
     """`agents.yaml:12`."""
 
 
-def read(sources: Iterable[Source]) -> list[Declared]:
+def read(sources: Iterable[DefinitionFile]) -> list[Declared]:
     """All documents of all files, in order. Raises one `DefinitionsInvalid` with all problems."""
     problems: list[str] = []
     found = [each for source in sources for each in _documents(source, problems)]
@@ -78,7 +78,7 @@ def declare(documents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Declared
     found: list[Declared] = []
     for place, value in documents:
         # Line numbers are unknown here: they were left behind with the file.
-        document = _document(Source("", ""), _Parsed(value, {}), told := list[str]())
+        document = _document(DefinitionFile("", ""), _Parsed(value, {}), told := list[str]())
         problems += [f"{place}: {each.partition(': ')[2]}" for each in told]
         if document is not None:
             found.append(Declared(document, place))
@@ -158,7 +158,7 @@ class _Wrong(Exception):
         super().__init__(message)
 
 
-def _documents(source: Source, problems: list[str]) -> Iterator[Declared]:
+def _documents(source: DefinitionFile, problems: list[str]) -> Iterator[Declared]:
     try:
         parsed = _parse_json(source.text) if source.name.lower().endswith(".json") else _parse_yaml(source.text)
     except _Wrong as wrong:
@@ -172,7 +172,7 @@ def _documents(source: Source, problems: list[str]) -> Iterator[Declared]:
             yield Declared(document, f"{source.name}:{each.line(())}")
 
 
-def _document(source: Source, parsed: _Parsed, problems: list[str]) -> Document | None:
+def _document(source: DefinitionFile, parsed: _Parsed, problems: list[str]) -> Document | None:
     def wrong(path: Path, message: str) -> None:
         where = f"{_shown(path)}: " if path else ""
         problems.append(f"{source.name}:{parsed.line(path)}: {where}{message}")
@@ -199,7 +199,7 @@ def _document(source: Source, parsed: _Parsed, problems: list[str]) -> Document 
         return None
 
 
-def _with_folders(source: Source, skills: dict[str, Any], wrong: Callable[[Path, str], None]) -> dict[str, Any]:
+def _with_folders(source: DefinitionFile, skills: dict[str, Any], wrong: Callable[[Path, str], None]) -> dict[str, Any]:
     """The skills of the document; a text is replaced by the skill in the folder of that name."""
     found = dict(skills)
     for name, value in skills.items():
@@ -226,7 +226,9 @@ def plain_skill(skill: Skill) -> dict[str, Any]:
     return cast("dict[str, Any]", plain(skill))
 
 
-def _with_instructions(source: Source, value: dict[str, Any], wrong: Callable[[Path, str], None]) -> dict[str, Any]:
+def _with_instructions(
+    source: DefinitionFile, value: dict[str, Any], wrong: Callable[[Path, str], None]
+) -> dict[str, Any]:
     """The document with the content of its `instructions_file` as its instructions."""
     name = value.pop("instructions_file")
     if "instructions" in value:

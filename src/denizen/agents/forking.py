@@ -225,11 +225,10 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
 # Search index
 
 _index = select_where(recalls, "passages, forgotten, length, settled, embedder, embedded, worded, terms", "agent_id")
-_counted = statement(
-    select(
-        func.coalesce(func.max(passages.c.number), 0),
-        func.count().filter(passages.c.kind == "forgotten"),
-    ).where(passages.c.agent_id == bindparam("agent_id"))
+_counted = select_where(
+    passages,
+    (func.coalesce(func.max(passages.c.number), 0), func.count().filter(passages.c.kind == "forgotten")),
+    "agent_id",
 )
 _add_index = insert_into(recalls, "agent_id, passages, forgotten, length, settled, embedder, embedded, worded, terms")
 _copy_postings = _of_agent(postings, postings.c.block < bindparam("end"), postings.c.block >= bindparam("oldest"))

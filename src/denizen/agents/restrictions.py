@@ -293,7 +293,7 @@ def new_own_models(before: AgentDefinition | None, after: AgentDefinition) -> di
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class DefinitionAuthor:
     """The person who defines an agent over HTTP."""
 
     handle: str
@@ -305,7 +305,7 @@ class Author:
 class DefinitionChange:
     """The change of a definition, its author and organization."""
 
-    author: Author | None
+    author: DefinitionAuthor | None
     """None: a program on the server itself, which has the permissions of an owner."""
     in_first_organization: bool
     host_uses: Sequence[HostUse]
@@ -461,7 +461,7 @@ class DefinitionPolicy:
     """Decides whether somebody may define an agent in a certain way."""
 
     access: HostAccess = NO_ACCESS
-    author: Author | None = None
+    author: DefinitionAuthor | None = None
     check_model: Callable[[str], None] = lambda _: None
     """Raises `InvalidInput` for a model name that is unknown here."""
 
@@ -473,7 +473,7 @@ class DefinitionPolicy:
         who = by.actor.entity_id
         if who is None or by.role is None:
             return replace(self, author=None)
-        return replace(self, author=Author(directory.get_entity(tx, who).handle, by.role))
+        return replace(self, author=DefinitionAuthor(directory.get_entity(tx, who).handle, by.role))
 
     def check(
         self, tx: Tx, organization_id: OrganizationId, before: AgentDefinition | None, after: AgentDefinition

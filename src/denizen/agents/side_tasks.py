@@ -28,7 +28,7 @@ TOKENS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TaskMessage:
     """A message of the task."""
 
     role: Literal["system", "user"]
@@ -43,20 +43,20 @@ class SideTaskAnswer:
     spent: Charge
 
 
-async def answer_for_agent(equipment: Equipment, agent: Agent, lines: Sequence[Line]) -> SideTaskAnswer:
+async def answer_for_agent(equipment: Equipment, agent: Agent, lines: Sequence[TaskMessage]) -> SideTaskAnswer:
     """Answer with the utility model of this agent, which pays. Raises `InvalidInput` if the agent is suspended."""
     if await equipment.db.read(registry.status, agent.id) == "suspended":
         raise InvalidInput(f"{agent.name} is suspended. Resume it first.")
     return await _answer(await equipment.utility_model_of(agent), equipment.purse_of(agent, "side task"), lines)
 
 
-async def answer_for_panel(deps: PanelDeps, panel: Panel, lines: Sequence[Line]) -> SideTaskAnswer:
+async def answer_for_panel(deps: PanelDeps, panel: Panel, lines: Sequence[TaskMessage]) -> SideTaskAnswer:
     """The same for a panel."""
     named = await deps.model_for(panel.organization_id, deps.utility_model_of(panel.settings))
     return await _answer(named, Purse(deps.purse_deps, PanelPayer(panel)), lines)
 
 
-async def _answer(named: NamedModel, purse: Purse, lines: Sequence[Line]) -> SideTaskAnswer:
+async def _answer(named: NamedModel, purse: Purse, lines: Sequence[TaskMessage]) -> SideTaskAnswer:
     parts = [SystemPromptPart(each.text) if each.role == "system" else UserPromptPart(each.text) for each in lines]
     asked: list[ModelMessage] = [ModelRequest(parts=[each]) for each in parts]
     response = await paid_call(purse, named, asked, tokens=TOKENS)

@@ -35,7 +35,7 @@ from denizen.spaces.directory import Attention, Entity, Floor, Member, Space, Sp
 from denizen.spaces.posting import Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.retention import Retention
-from denizen.spaces.searching import Cursor, MessageQuery, SearchResults, Words
+from denizen.spaces.searching import Cursor, MessageQuery, SearchedWords, SearchResults
 
 MessageRef = Message | Posted | MessageId
 """A message, or its id."""
@@ -278,7 +278,7 @@ class Spaces(Subject):
         assert [each.text for each in found.messages] == ["Three eggs, please."]
         ```
         """
-        wanted = MessageQuery(Words(words), optional_id_of(space), optional_id_of(author))
+        wanted = MessageQuery(SearchedWords(words), optional_id_of(space), optional_id_of(author))
         place = None if before is None else Cursor.read(before)
         return await self._runtime.db.read(searching.search, id_of(who), wanted, before=place, limit=limit)
 

@@ -38,7 +38,7 @@ from denizen.ids import AgentId, EntityId, FileId, OrganizationId, SpaceId, new_
 from denizen.inbox import parking
 from denizen.inbox.stop_requests import STOP, StopHints, hinted
 from denizen.models.catalog import Models
-from denizen.models.discovery import Choice, choose_model, utility_model_for
+from denizen.models.discovery import ModelChoice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.plans.agenda import PLANNED
@@ -112,7 +112,7 @@ class Wiring:
         redis_url: str | None = None,
         models: Mapping[str, Model] | None = None,
         default_model: str | None = None,
-        found_model: Choice | None = None,
+        found_model: ModelChoice | None = None,
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
         contexts: Mapping[str, int] | None = None,
@@ -256,7 +256,7 @@ class Wiring:
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
         from denizen.agents import paying
-        from denizen.agents.advising import Advising, Remembering
+        from denizen.agents.advising import Advising, MemoryLookups
         from denizen.cycles.purse import PurseDeps
         from denizen.memory import sinks
         from denizen.memory.reminding import Reminder
@@ -272,7 +272,7 @@ class Wiring:
             retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
         finding = retriever(self.db, self.embedder)
         self._reminder = Reminder(self.db, finding, configuration)
-        self._advising = Advising(self.db, self.prompt_config.presets_in, Remembering(finding, configuration))
+        self._advising = Advising(self.db, self.prompt_config.presets_in, MemoryLookups(finding, configuration))
         means = MemoryDeps(
             self.db,
             self.clock,

@@ -25,7 +25,7 @@ STATES: Final = ("pending", "taken", "done", "dead")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AnsweredCalls:
     """A response and the entry after it, if that holds its results."""
 
     calls: tuple[ToolCallPart, ...]
@@ -111,9 +111,9 @@ def _decoded(cycle: CycleRows) -> list[ModelMessage] | None:
         return None
 
 
-def _steps(entries: Sequence[LogRow], decoded: Sequence[ModelMessage]) -> list[Step]:
+def _steps(entries: Sequence[LogRow], decoded: Sequence[ModelMessage]) -> list[AnsweredCalls]:
     """Returns the responses of a cycle, each with its results."""
-    found: list[Step] = []
+    found: list[AnsweredCalls] = []
     for position, row in enumerate(entries):
         if row.kind != "response":
             continue
@@ -121,11 +121,11 @@ def _steps(entries: Sequence[LogRow], decoded: Sequence[ModelMessage]) -> list[S
         answered = following is not None and entries[position + 1].kind == "results"
         parts = following.parts if answered and following is not None else ()
         results = tuple(part for part in parts if isinstance(part, ToolReturnPart))
-        found.append(Step(calls_of(decoded[position]), results if answered else None))
+        found.append(AnsweredCalls(calls_of(decoded[position]), results if answered else None))
     return found
 
 
-def _check_answers(agent: AgentRows, cycle: CycleRows, steps: Sequence[Step]) -> Iterator[Violation]:
+def _check_answers(agent: AgentRows, cycle: CycleRows, steps: Sequence[AnsweredCalls]) -> Iterator[Violation]:
     """No call without its result, no result without its call; only the last response of an open cycle may wait."""
     where = (agent.id, cycle.id)
     for number, step in enumerate(steps):
@@ -158,7 +158,7 @@ def _check_messages(agent: AgentRows, cycle: CycleRows) -> Iterator[Violation]:
             yield Violation(4, "A message is of a cycle of another than its author.", (*where, message_id))
 
 
-def _check_effects(agent: AgentRows, cycle: CycleRows, steps: Sequence[Step]) -> Iterator[Violation]:
+def _check_effects(agent: AgentRows, cycle: CycleRows, steps: Sequence[AnsweredCalls]) -> Iterator[Violation]:
     """Each effect belongs to a call, and the model was told its result."""
     where = (agent.id, cycle.id)
     for effect in cycle.effects:
@@ -176,25 +176,25 @@ def _check_effects(agent: AgentRows, cycle: CycleRows, steps: Sequence[Step]) ->
     yield from _check_unrecorded(agent, cycle, steps)
 
 
-def _call_of(effect: EffectRow, steps: Sequence[Step]) -> ToolCallPart | None:
+def _call_of(effect: EffectRow, steps: Sequence[AnsweredCalls]) -> ToolCallPart | None:
     calls = steps[effect.step].calls if effect.step < len(steps) else ()
     call = calls[effect.position] if effect.position < len(calls) else None
     return call if call is not None and call.tool_name == effect.tool else None
 
 
-def _was_told(effect: EffectRow, step: Step) -> bool:
+def _was_told(effect: EffectRow, step: AnsweredCalls) -> bool:
     """Whether the model was told the recorded result; also true if it has been told nothing yet."""
     told = (step.results or ())[effect.position : effect.position + 1]
     return all(each.content == effect.result for each in told)
 
 
-def _is_delivered_text(effect: EffectRow, steps: Sequence[Step]) -> bool:
+def _is_delivered_text(effect: EffectRow, steps: Sequence[AnsweredCalls]) -> bool:
     """Whether it is a text that the model wrote without a call, posted in its name because a person waited."""
     is_text = effect.step < len(steps) and not steps[effect.step].calls
     return effect.tool == SEND_MESSAGE and is_text and effect.position == 0
 
 
-def _check_unrecorded(agent: AgentRows, cycle: CycleRows, steps: Sequence[Step]) -> Iterator[Violation]:
+def _check_unrecorded(agent: AgentRows, cycle: CycleRows, steps: Sequence[AnsweredCalls]) -> Iterator[Violation]:
     """A call with a result was executed; only the last step of a cycle may have been refused or cut short as
     a whole.
     """
@@ -205,7 +205,7 @@ def _check_unrecorded(agent: AgentRows, cycle: CycleRows, steps: Sequence[Step])
             yield Violation(4, f"Step {number} has results of calls that were never recorded.", (agent.id, cycle.id))
 
 
-def _check_usage(agent: AgentRows, cycle: CycleRows, steps: Sequence[Step]) -> Iterator[Violation]:
+def _check_usage(agent: AgentRows, cycle: CycleRows, steps: Sequence[AnsweredCalls]) -> Iterator[Violation]:
     """The ledger has each model call of the cycle once, and when it has ended their sum is the cycle's."""
     where = (agent.id, cycle.id)
     if len(cycle.usage) != len(steps):

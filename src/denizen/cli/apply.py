@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from denizen.agents.documents import AgentDocument, Document, plain
-from denizen.agents.files import Declared, Source, read, render
+from denizen.agents.files import Declared, DefinitionFile, read, render
 from denizen.cli.api import Api, as_mention
 from denizen.cli.console import stderr, stdout
 from denizen.cli.findings import counted
@@ -101,7 +101,7 @@ def read_paths(paths: Iterable[str]) -> list[Declared]:
     Raises one `DefinitionsInvalid` with all problems.
     """
     problems: list[str] = []
-    found: list[Source] = []
+    found: list[DefinitionFile] = []
     for path in paths:
         try:
             found += [_source(each) for each in _files(path)]
@@ -138,10 +138,10 @@ def _is_of_skill(file: Path, top: Path) -> bool:
     return any((folder / SKILL_FILE).is_file() for folder in file.parents if folder.is_relative_to(top))
 
 
-def _source(name: str) -> Source:
+def _source(name: str) -> DefinitionFile:
     folder = Path() if name == STDIN else Path(name).parent
     text = sys.stdin.read() if name == STDIN else Path(name).read_text("utf-8-sig")
-    return Source(
+    return DefinitionFile(
         "stdin" if name == STDIN else name,
         text,
         beside=lambda other: (folder / other).read_text("utf-8-sig"),

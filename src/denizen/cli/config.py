@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.console import print_json, stdout
-from denizen.settings.loading import DOTENV_NAME, TOML_NAME, Loaded, Source, Spec, load, looked_for, specs
+from denizen.settings.loading import DOTENV_NAME, TOML_NAME, Loaded, SettingsFile, Spec, load, looked_for, specs
 
 app = typer.Typer(add_completion=False)
 
@@ -153,7 +153,7 @@ def _plain(value: str | float | None) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _mark(source: Source) -> Text:
+def _mark(source: SettingsFile) -> Text:
     if source.used:
         return Text("✓ found    ", style="green")
     if source.found:

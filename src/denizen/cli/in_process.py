@@ -14,7 +14,7 @@ from denizen.client import Client
 from denizen.client.in_process import in_process_transport
 from denizen.server.application import create_app
 from denizen.server.auth import IN_PROCESS
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.reach import Reach
 from denizen.settings.shape import Settings
 from denizen.spaces.directory import Entity
@@ -63,9 +63,9 @@ async def client_of(runtime: Runtime, person: Entity) -> AsyncGenerator[Client]:
         yield client
 
 
-def _limits() -> Limits:
+def _limits() -> ServerLimits:
     """Without the limits that protect a server from strangers."""
-    return Limits(
+    return ServerLimits(
         body_bytes=_UNLIMITED,
         import_bytes=_UNLIMITED,
         heartbeat_seconds=LOOK_SECONDS,

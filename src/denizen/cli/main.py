@@ -23,7 +23,7 @@ from denizen.errors import DenizenError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedCommand:
     """A command as the help lists it, and its location."""
 
     name: str
@@ -34,43 +34,49 @@ class Entry:
 
 
 COMMANDS: Final = (
-    Entry("up", "denizen.cli.up:up", "Start the server and run the agents.", "Work with agents"),
-    Entry("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Work with agents"),
-    Entry("apply", "denizen.cli.apply:apply", "Create and change agents from files.", "Work with agents"),
-    Entry(
+    ListedCommand("up", "denizen.cli.up:up", "Start the server and run the agents.", "Work with agents"),
+    ListedCommand("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Work with agents"),
+    ListedCommand("apply", "denizen.cli.apply:apply", "Create and change agents from files.", "Work with agents"),
+    ListedCommand(
         "webhooks",
         "denizen.cli.webhooks:app",
         "Manage webhooks of services.",
         "Work with agents",
     ),
-    Entry("bridges", "denizen.cli.bridges:app", "Connect chat rooms of other services.", "Work with agents"),
-    Entry("agents", "denizen.cli.agents:app", "Manage agents.", "Work with agents"),
-    Entry("spaces", "denizen.cli.spaces:app", "Manage spaces.", "Work with agents"),
-    Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Work with agents"),
-    Entry("send", "denizen.cli.send:send", "Post a message in a space.", "Work with agents"),
-    Entry("trigger", "denizen.cli.send:trigger", "Send an event to an agent.", "Work with agents"),
-    Entry("approvals", "denizen.cli.approvals:app", "Approve or refuse what agents want to do.", "Work with agents"),
-    Entry("inspect", "denizen.cli.inspect:inspect", "Show the state of an agent.", "Inspect agents"),
-    Entry("replay", "denizen.cli.replay:replay", "Show past requests, and try another model.", "Inspect agents"),
-    Entry("memory", "denizen.cli.memory.command:app", "List, search and forget memories.", "Inspect agents"),
-    Entry("fork", "denizen.cli.fork:fork", "Copy an agent with its history.", "Inspect agents"),
-    Entry("mind", "denizen.cli.mind:app", "Show and change an agent's states of mind.", "Inspect agents"),
-    Entry("profiles", "denizen.cli.profiles:app", "Manage prompt profiles.", "Administration"),
-    Entry("forget", "denizen.cli.forget:app", "Remove messages, people or spaces for good.", "Administration"),
-    Entry("token", "denizen.cli.token:app", "Create and revoke access tokens.", "Administration"),
-    Entry("login", "denizen.cli.login:login", "Print a sign-in link for a browser.", "Administration"),
-    Entry("secrets", "denizen.cli.secrets:app", "Manage API keys and secrets.", "Administration"),
-    Entry("mcp", "denizen.cli.mcp:app", "Sign in to MCP servers.", "Administration"),
-    Entry("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Administration"),
-    Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Administration"),
-    Entry("import", "denizen.cli.export:import_", "Import an exported file.", "Administration"),
-    Entry("check", "denizen.cli.check:check", "Check the database for broken invariants.", "Administration"),
-    Entry("migrate", "denizen.cli.migrate:migrate", "Update the database schema.", "Administration"),
-    Entry("models", "denizen.cli.models:app", "Show, test and choose models.", "Administration"),
-    Entry("doctor", "denizen.cli.doctor:doctor", "Check the installation, and say how to fix it.", "Administration"),
-    Entry("backup", "denizen.cli.backup:backup", "Write a backup to a file.", "Administration"),
-    Entry("restore", "denizen.cli.backup:restore", "Restore a backup.", "Administration"),
-    Entry("config", "denizen.cli.config:app", "Show every setting and its source.", "Administration"),
+    ListedCommand("bridges", "denizen.cli.bridges:app", "Connect chat rooms of other services.", "Work with agents"),
+    ListedCommand("agents", "denizen.cli.agents:app", "Manage agents.", "Work with agents"),
+    ListedCommand("spaces", "denizen.cli.spaces:app", "Manage spaces.", "Work with agents"),
+    ListedCommand("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Work with agents"),
+    ListedCommand("send", "denizen.cli.send:send", "Post a message in a space.", "Work with agents"),
+    ListedCommand("trigger", "denizen.cli.send:trigger", "Send an event to an agent.", "Work with agents"),
+    ListedCommand(
+        "approvals", "denizen.cli.approvals:app", "Approve or refuse what agents want to do.", "Work with agents"
+    ),
+    ListedCommand("inspect", "denizen.cli.inspect:inspect", "Show the state of an agent.", "Inspect agents"),
+    ListedCommand(
+        "replay", "denizen.cli.replay:replay", "Show past requests, and try another model.", "Inspect agents"
+    ),
+    ListedCommand("memory", "denizen.cli.memory.command:app", "List, search and forget memories.", "Inspect agents"),
+    ListedCommand("fork", "denizen.cli.fork:fork", "Copy an agent with its history.", "Inspect agents"),
+    ListedCommand("mind", "denizen.cli.mind:app", "Show and change an agent's states of mind.", "Inspect agents"),
+    ListedCommand("profiles", "denizen.cli.profiles:app", "Manage prompt profiles.", "Administration"),
+    ListedCommand("forget", "denizen.cli.forget:app", "Remove messages, people or spaces for good.", "Administration"),
+    ListedCommand("token", "denizen.cli.token:app", "Create and revoke access tokens.", "Administration"),
+    ListedCommand("login", "denizen.cli.login:login", "Print a sign-in link for a browser.", "Administration"),
+    ListedCommand("secrets", "denizen.cli.secrets:app", "Manage API keys and secrets.", "Administration"),
+    ListedCommand("mcp", "denizen.cli.mcp:app", "Sign in to MCP servers.", "Administration"),
+    ListedCommand("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Administration"),
+    ListedCommand("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Administration"),
+    ListedCommand("import", "denizen.cli.export:import_", "Import an exported file.", "Administration"),
+    ListedCommand("check", "denizen.cli.check:check", "Check the database for broken invariants.", "Administration"),
+    ListedCommand("migrate", "denizen.cli.migrate:migrate", "Update the database schema.", "Administration"),
+    ListedCommand("models", "denizen.cli.models:app", "Show, test and choose models.", "Administration"),
+    ListedCommand(
+        "doctor", "denizen.cli.doctor:doctor", "Check the installation, and say how to fix it.", "Administration"
+    ),
+    ListedCommand("backup", "denizen.cli.backup:backup", "Write a backup to a file.", "Administration"),
+    ListedCommand("restore", "denizen.cli.backup:restore", "Restore a backup.", "Administration"),
+    ListedCommand("config", "denizen.cli.config:app", "Show every setting and its source.", "Administration"),
 )
 
 EXAMPLES: Final = """\
@@ -89,7 +95,7 @@ EXAMPLES: Final = """\
 class _Lazy(TyperCommand):
     """A command of which only the name and help are loaded until it is used."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: ListedCommand) -> None:
         super().__init__(entry.name, help=entry.help, rich_help_panel=entry.panel)
         self._entry = entry
 
@@ -115,7 +121,7 @@ class _Group(TyperGroup):
             raise typer.Exit(1) from error
 
 
-def command_of(entry: Entry) -> Any:
+def command_of(entry: ListedCommand) -> Any:
     """Imports the command."""
     module, _, attribute = entry.place.partition(":")
     try:

@@ -54,7 +54,7 @@ SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Minds(Generic[S]):
+class MindCommands(Generic[S]):
     """States of mind of one kind: of agents in their spaces, or of advisors in their panels.
 
     The commands name one by two arguments; `find` turns both into ids. The methods are those of the client.
@@ -80,7 +80,7 @@ class Minds(Generic[S]):
     told: str
 
 
-def add_commands(app: typer.Typer, kind: Minds[S]) -> None:
+def add_commands(app: typer.Typer, kind: MindCommands[S]) -> None:
     """Adds the commands to show, set, reset and try states of mind of this kind."""
 
     def named(command: Command) -> Command:
@@ -265,7 +265,7 @@ def _space(each: StanceOut) -> str:
 
 add_commands(
     app,
-    Minds(
+    MindCommands(
         arguments=(AgentName, SpaceName),
         find=_find,
         all_of=_stances,

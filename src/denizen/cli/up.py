@@ -29,7 +29,7 @@ from denizen.notifications.pushing import Pusher
 from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
 from denizen.server.connections import raise_descriptor_limit
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.reach import reach_of
 from denizen.server.serving import Tls, bind, check_tls, serve_on
 from denizen.settings.loopback import is_loopback
@@ -76,7 +76,7 @@ async def _up(settings: Settings) -> None:
             await stack.enter_async_context(receiver.outbound)
         push = await stack.enter_async_context(_pushing(runtime, settings))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        limits = Limits(**settings.limits.model_dump())
+        limits = ServerLimits(**settings.limits.model_dump())
         known = settings.oidc_client_secret
         app = create_app(
             runtime,

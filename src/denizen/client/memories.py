@@ -15,7 +15,7 @@ from denizen.shapes.memory import (
 )
 
 
-class Remembering(Connection):
+class Memories(Connection):
     """Summaries of conversations, and memories."""
 
     async def memories(

@@ -66,7 +66,7 @@ class SourceCycle:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ChapterCycles:
     """The ten cycles that a chapter is written from."""
 
     first: int
@@ -98,7 +98,7 @@ _cycles = statement(
     .where(*_of_agent, cycles.c.number >= bindparam("first"), cycles.c.number <= bindparam("last"))
     .order_by(cycles.c.number)
 )
-_next_seq = statement(select(cycles.c.first_seq).where(*_of_agent, cycles.c.number == bindparam("number")))
+_next_seq = select_where(cycles, "first_seq", "number", *_of_agent)
 _spaces = statement(
     select(cycle_spaces.c.cycle_id, cycle_spaces.c.space_id)
     .join(cycles, cycles.c.id == cycle_spaces.c.cycle_id)
@@ -117,12 +117,12 @@ _said = statement(
 )
 
 
-def source(tx: Tx, agent_id: AgentId, first: int, failures: int = 0) -> Source:
+def source(tx: Tx, agent_id: AgentId, first: int, failures: int = 0) -> ChapterCycles:
     """The ten cycles from `first` on."""
     where = {"agent_id": agent_id, "first": first, "last": first + SIZE - 1}
     rows = tx.all(_cycles, **where)
     if not rows:
-        return Source(first, (), failures)
+        return ChapterCycles(first, (), failures)
     end = value(tx, _next_seq, agent_id=agent_id, number=first + SIZE)
     entries: dict[str, list[Entry]] = {}
     for each in log.entries(tx, agent_id, rows[0][4], *([] if end is None else [end])):
@@ -144,7 +144,7 @@ def source(tx: Tx, agent_id: AgentId, first: int, failures: int = 0) -> Source:
         )
         for id, number, at, summary, _ in rows
     )
-    return Source(first, tuple(found), failures)
+    return ChapterCycles(first, tuple(found), failures)
 
 
 # The request
@@ -306,8 +306,8 @@ _this = (
     layer_rows.c.first == bindparam("at"),
 )
 _of = (layer_rows.c.agent_id == bindparam("agent_id"), layer_rows.c.level == LEVEL)
-_one = statement(select(layer_rows.c.digest).where(*_of, layer_rows.c.first == bindparam("first")))
-_locked = statement(select(layer_rows.c.digest).where(*_of, layer_rows.c.first == bindparam("first")).with_for_update())
+_one = select_where(layer_rows, "digest", "first", *_of)
+_locked = select_where(layer_rows, "digest", "first", *_of, for_update=True)
 _some = statement(
     select(layer_rows.c.first, layer_rows.c.digest).where(
         *_of, layer_rows.c.first >= bindparam("first"), layer_rows.c.first <= bindparam("last")
@@ -356,7 +356,7 @@ def _first_that_stays(tx: Tx, agent_id: AgentId, window_from: int, tokens: int) 
     return first
 
 
-def next_unwritten(tx: Tx, agent_id: AgentId, staying_tokens: int = 2**62) -> Source | None:
+def next_unwritten(tx: Tx, agent_id: AgentId, staying_tokens: int = 2**62) -> ChapterCycles | None:
     """The newest ten cycles that have all left the window and have no chapter, if one may be written now.
 
     Cycles before the newest `staying_tokens` are about to leave: they count as if they had left.
@@ -395,7 +395,7 @@ def claim(tx: Tx, agent_id: AgentId, first: int, seconds: float) -> bool:
     return tx.run(_change, agent=agent_id, at=first, before=digest, after=after, now=tx.now) > 0
 
 
-def give_up(tx: Tx, agent_id: AgentId, made: Source, *, failed: bool) -> None:
+def give_up(tx: Tx, agent_id: AgentId, made: ChapterCycles, *, failed: bool) -> None:
     """End an attempt without a result. After a failure, the next one has to wait."""
     digest = value(tx, _one, agent_id=agent_id, first=made.first)
     if digest is None or _load(digest).notes is not None:
@@ -405,7 +405,7 @@ def give_up(tx: Tx, agent_id: AgentId, made: Source, *, failed: bool) -> None:
     tx.run(_change, agent=agent_id, at=made.first, before=digest, after=after, now=tx.now)
 
 
-def keep(tx: Tx, agent_id: AgentId, made: Source, notes: Mapping[int, Sequence[Note]], model: str) -> bool:
+def keep(tx: Tx, agent_id: AgentId, made: ChapterCycles, notes: Mapping[int, Sequence[Note]], model: str) -> bool:
     """Store the chapter. False, and nothing changes, if its source has changed since, or somebody has forgotten it."""
     # First: forgetting locks the table, so what is compared here cannot change before the commit.
     digest = value(tx, _locked, agent_id=agent_id, first=made.first)

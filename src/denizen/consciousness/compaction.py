@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, func, select
 
 from denizen.consciousness import chapters, conversation_summaries, eras, layers, selfhood
 from denizen.consciousness.conversation_summaries import Summaries
@@ -25,7 +25,16 @@ from denizen.consciousness.window import Budget, first_of_last, keep, shown
 from denizen.ids import AgentId
 from denizen.inbox.format import speaker
 from denizen.models.tokens import PER_MESSAGE, estimate
-from denizen.storage.database import Tx, insert_ignore, select_where, statement, update_where, value, values
+from denizen.storage.database import (
+    Tx,
+    delete_where,
+    insert_ignore,
+    select_where,
+    statement,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import cycles, effects, entities, minds, passages, selves, spaces
 from denizen.storage.schema import layers as layer_rows
 
@@ -224,13 +233,7 @@ def _text_of_layers(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: st
 
 _digest = select_where(layer_rows, "digest", "agent_id, level, first")
 _keep_digest = insert_ignore(layer_rows, "agent_id, level, first, digest, created_at")
-_drop_digest = statement(
-    delete(layer_rows).where(
-        layer_rows.c.agent_id == bindparam("agent"),
-        layer_rows.c.level == bindparam("of_level"),
-        layer_rows.c.first == bindparam("of_first"),
-    )
-)
+_drop_digest = delete_where(layer_rows, "agent_id, level, first")
 _HIGHEST: Final = 18
 
 
@@ -291,7 +294,7 @@ class _Digests:
 def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
     """Delete all digests that contain these cycles; those that are needed are made again from the current log."""
     groups = {(level, (number - 1) // 10**level) for number in numbers for level in range(1, _HIGHEST)}
-    rows = [{"agent": agent_id, "of_level": level, "of_first": at * 10**level + 1} for level, at in sorted(groups)]
+    rows = [{"agent_id": agent_id, "level": level, "first": at * 10**level + 1} for level, at in sorted(groups)]
     if rows:
         tx.many(_drop_digest, rows)
 

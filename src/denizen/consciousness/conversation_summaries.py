@@ -29,7 +29,7 @@ _LEAST_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class StoredSummary:
     """The summary of one conversation."""
 
     space_id: SpaceId
@@ -72,7 +72,7 @@ def read(tx: Tx, agent_id: AgentId, characters: int) -> Summaries:
     """The summaries of the conversations that the agent is in, in at most this many characters."""
     rows = tx.all(_of_agent, agent_id=agent_id)
     told = [
-        Conversation(space_id, name, upto, summary, json.loads(memory), bool(outside))
+        StoredSummary(space_id, name, upto, summary, json.loads(memory), bool(outside))
         for space_id, name, upto, summary, memory, outside in rows[: _most_shown(characters)]
     ]
     return Summaries(
@@ -84,7 +84,7 @@ def _most_shown(characters: int) -> int:
     return max(characters // _LEAST_CHARACTERS, 0)
 
 
-def render(conversations: Sequence[Conversation], characters: int) -> str:
+def render(conversations: Sequence[StoredSummary], characters: int) -> str:
     """The conversations, the last summarized first, each with an equal share of the room."""
     told = conversations[: _most_shown(characters)]
     if not told:
@@ -93,7 +93,7 @@ def render(conversations: Sequence[Conversation], characters: int) -> str:
     return "\n\n".join(_rendered(each, share) for each in told)
 
 
-def _rendered(conversation: Conversation, characters: int) -> str:
+def _rendered(conversation: StoredSummary, characters: int) -> str:
     head = HEADER.format(name=quoted_name(conversation.name), upto=conversation.upto)
     lines: list[str] = []
     left = characters - len(head) - 1
@@ -109,7 +109,7 @@ def _rendered(conversation: Conversation, characters: int) -> str:
     return "\n".join([head, *lines])
 
 
-def _lines(conversation: Conversation) -> Iterator[str]:
+def _lines(conversation: StoredSummary) -> Iterator[str]:
     """The summary, and the items of the memory that it does not state."""
     yield from (visible(line) for line in conversation.summary.splitlines() if line.strip())
     stated = set(statements_in(conversation.summary))

@@ -6,25 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, case, update
+from sqlalchemy import bindparam, case
 
 from denizen.consciousness.selfhood import Era, Facts
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_into, select_where, statement, update_where
+from denizen.storage.database import Tx, insert_into, select_where, update_where
 from denizen.storage.schema import minds, selves
 
 _self = select_where(selves, "text, layers, shortened, outside", "agent_id, era")
 _add_self = insert_into(selves, "agent_id, era, text, layers, shortened, outside, created_at")
-_begin_era = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(
-        era=bindparam("new_era"),
-        era_version=bindparam("of_version"),
-        news_told=bindparam("up_to"),
-        told=bindparam("facts"),
-        outside=case((bindparam("from_outside") == 1, 1), else_=minds.c.outside),
-    )
+_begin_era = update_where(
+    minds,
+    "agent_id",
+    set_="era, era_version, news_told, told",
+    outside=case((bindparam("from_outside") == 1, 1), else_=minds.c.outside),
 )
 _take_over = update_where(
     minds, "agent_id", set_="cycle_count, last_cycle_at, window_from, era, outside", era_version=0
@@ -66,9 +61,15 @@ def store(tx: Tx, agent_id: AgentId, era: Era) -> None:
 
 def begin(tx: Tx, agent_id: AgentId, era: Era, told: SelfInputs) -> None:
     """Put the stored era in force, and record what its self was rendered from."""
-    known = {"up_to": told.news, "facts": json.dumps(told.facts, ensure_ascii=False)}
-    outside = int(era.outside)
-    tx.run(_begin_era, agent=agent_id, new_era=era.number, of_version=told.version, **known, from_outside=outside)
+    tx.run(
+        _begin_era,
+        agent_id=agent_id,
+        era=era.number,
+        era_version=told.version,
+        news_told=told.news,
+        told=json.dumps(told.facts, ensure_ascii=False),
+        from_outside=int(era.outside),
+    )
 
 
 def take_over(

@@ -29,7 +29,7 @@ from denizen.shapes.vocabulary import ASKED
 from denizen.spaces import ask_again, directory, floor, posting
 from denizen.spaces.markdown import unfenced
 from denizen.spaces.posting import Draft
-from denizen.storage.database import Tx, equal, statement
+from denizen.storage.database import Tx, equal, select_where, statement
 from denizen.storage.schema import calls, messages
 from denizen.tools import effects, privacy_guard
 from denizen.tools.effects import EffectRecord
@@ -100,15 +100,13 @@ def waiting_spaces(events: Sequence[Event]) -> list[Waiting]:
 
 
 _seq = select(messages.c.seq).where(messages.c.id == bindparam("message_id")).scalar_subquery()
-_spoke = statement(
-    select(messages.c.id)
-    .where(
-        messages.c.space_id == bindparam("space_id"),
-        messages.c.seq > func.coalesce(_seq, 0),
-        messages.c.author_id == bindparam("agent_id"),
-        messages.c.cycle_id == bindparam("cycle_id"),
-    )
-    .limit(1)
+_spoke = select_where(
+    messages,
+    "id",
+    "space_id, cycle_id",
+    messages.c.seq > func.coalesce(_seq, 0),
+    messages.c.author_id == bindparam("agent_id"),
+    limit=1,
 )
 _asked = statement(
     select(calls.c.id)
@@ -199,7 +197,7 @@ def _about(entry: Entry) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class UncalledText:
     """A text that the model wrote without a call, and its recipients."""
 
     waiting: Waiting
@@ -212,7 +210,7 @@ class Words:
 class Move:
     """How to handle a text that the model wrote without calling a tool."""
 
-    deliver: Words | None = None
+    deliver: UncalledText | None = None
     """Send this in the agent's name."""
     remind: Waiting | None = None
     """Continue, with a reminder that somebody waits there; None: the cycle ends."""
@@ -233,7 +231,7 @@ def next_move(
         return Move()
     alone = len(waiting_spaces(events)) == 1
     if silent_reply == "deliver" and alone and text and not reminded:
-        return Move(Words(waiting[0], text, step))
+        return Move(UncalledText(waiting[0], text, step))
     deliver = words_for(waiting, reminded, text, step)
     served = deliver.waiting if deliver is not None else None
     new = [each for each in waiting if each is not served and not any(known.is_of(each) for known in reminded)]
@@ -242,15 +240,15 @@ def next_move(
     return Move(deliver, new[0], offers=alone and bool(text))
 
 
-def words_for(waiting: Sequence[Waiting], reminded: Sequence[Reminder], text: str, step: int) -> Words | None:
+def words_for(waiting: Sequence[Waiting], reminded: Sequence[Reminder], text: str, step: int) -> UncalledText | None:
     """The text for the people of the last reminder, if they still wait: written before it, or otherwise now."""
     last = reminded[-1] if reminded else None
     where = next((each for each in waiting if last is not None and last.is_of(each)), None)
     if last is None or where is None:
         return None
     if last.text:
-        return Words(where, last.text, last.step)
-    return Words(where, text, step) if text else None
+        return UncalledText(where, last.text, last.step)
+    return UncalledText(where, text, step) if text else None
 
 
 _OFFER: Final = (
@@ -300,7 +298,7 @@ def last_step_at(entries: Sequence[Entry]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class CheckedText:
     """A text of the model that is to be sent in its name: checked, and rendered outside any transaction."""
 
     space_id: SpaceId
@@ -310,15 +308,15 @@ class Outgoing:
     """Which of its words are private, if that was checked before."""
 
 
-async def outgoing(words: Words | None) -> Outgoing | None:
+async def outgoing(words: UncalledText | None) -> CheckedText | None:
     if words is None:
         return None
     what = await posting.draft_off_loop(unfenced(words.text[: posting.MESSAGE_CHARACTERS]))
-    return Outgoing(words.waiting.space_id, what, words.step)
+    return CheckedText(words.waiting.space_id, what, words.step)
 
 
 def deliver_text(
-    tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: Outgoing, new: Sequence[Entry] = ()
+    tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: CheckedText, new: Sequence[Entry] = ()
 ) -> EffectRecord | None:
     """Post the text to the space as a message of the agent; None if it would carry private words there.
 

@@ -21,7 +21,6 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from sqlalchemy import bindparam, update
 
 from denizen.access import audit
 from denizen.access.audit import Actor
@@ -32,7 +31,7 @@ from denizen.consciousness import log, privacy
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.cycles import answering, ledger
-from denizen.cycles.answering import Outgoing
+from denizen.cycles.answering import CheckedText
 from denizen.cycles.call_results import refusal_result
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle, calls_of
@@ -47,7 +46,7 @@ from denizen.models.pictures import Picture, first_picture
 from denizen.models.request import is_whole
 from denizen.nearest import nearest
 from denizen.spaces import directory, posting
-from denizen.storage.database import Tx, statement, storable, update_where
+from denizen.storage.database import Tx, storable, update_where
 from denizen.storage.schema import cycles
 from denizen.tools import (
     argument_parsing,
@@ -68,7 +67,7 @@ from denizen.tools.prebuilt import MERGED, READ_ENTRY, SEND_MESSAGE
 from denizen.tools.privacy_guard import CheckedAhead, FoundWords
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
-from denizen.trust.policy import Attempt, Decision, Speaker, decide
+from denizen.trust.policy import Decision, PlannedCall, Speaker, decide
 from denizen.trust.values import has_link, read_values
 
 ANSWER_SECONDS: Final = 7 * 86_400
@@ -94,7 +93,7 @@ _POINTER_CHARACTERS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ResponseStep:
     """One response of the model and the state of its calls."""
 
     number: int
@@ -173,15 +172,13 @@ class FinishedCall:
 
 
 _enter = update_where(cycles, "id", set_="active_space_id")
-_pause = statement(
-    # As after a shutdown: continuing does not count as an attempt.
-    update(cycles).where(cycles.c.id == bindparam("cycle")).values(outcome="paused", handed_back=1)
-)
+_pause = update_where(cycles, "id", outcome="paused", handed_back=1)
+"""As after a shutdown: continuing does not count as an attempt."""
 _progress = update_where(cycles, "id", attempts=0)
 
 
 def carry_on(
-    tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox, finished: Mapping[int, FinishedCall]
+    tx: Tx, lease: Lease, cycle: OpenCycle, step: ResponseStep, toolbox: Toolbox, finished: Mapping[int, FinishedCall]
 ) -> Progress:
     """Store the response if it is new, record the outside calls that have finished, and run our own calls in order.
 
@@ -219,7 +216,7 @@ def carry_on(
     )
 
 
-def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: Step) -> None:
+def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: ResponseStep) -> None:
     if any(call.tool_name == SEND_MESSAGE for call in step.calls):
         privacy_guard.prefetch_private_spaces(tx, agent_id)
         if cycle.active_space_id is not None:
@@ -230,7 +227,7 @@ def _prefetch(tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: Step) -> None:
 
 def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
     """Pause the cycle until people answer. Nobody holds the agent meanwhile: any instance may continue."""
-    tx.run(_pause, cycle=cycle.id)
+    tx.run(_pause, id=cycle.id)
     leases.release(tx, lease)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "paused", lease.epoch).to_payload())
 
@@ -249,7 +246,7 @@ def store_reminder(
     cycle: OpenCycle,
     entries: Sequence[Entry],
     charge: Charge,
-    sending: Outgoing | None = None,
+    sending: CheckedText | None = None,
 ) -> EffectRecord | None:
     """Store the model's text, and the reminder that somebody waits; send the text where it belongs."""
     fence(tx, lease)
@@ -280,7 +277,7 @@ def _announce(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
 class _CallRunner:
     """Runs the calls of one response inside one transaction."""
 
-    def __init__(self, tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox) -> None:
+    def __init__(self, tx: Tx, lease: Lease, cycle: OpenCycle, step: ResponseStep, toolbox: Toolbox) -> None:
         self._tx = tx
         self._tools = toolbox.by_name
         self._lease = lease
@@ -363,7 +360,7 @@ class _CallRunner:
     def _ask(self, position: int, tool: AskTool, call: ToolCallPart) -> None:
         """Ask somebody: the cycle waits for the answer, or continues without it."""
         found = self._private_words(position, call)
-        question = Attempt(tool.name, {}, tells="question", private=None if found is None else found.words)
+        question = PlannedCall(tool.name, {}, tells="question", private=None if found is None else found.words)
         decided = decide(question, self._toolbox.effects)
         if decided.action == "deny":
             self._refuse(position, tool, decided, found)
@@ -401,14 +398,14 @@ class _CallRunner:
         nothing_held = self._step.response.outside is None and not settings.rules and not self._step.written_as_text
         if nothing_held or private is not None:
             # Nothing else decides in this case, so nothing else is read.
-            return decide(Attempt(tool.name, arguments, effect=tool.effect, private=private), settings)
+            return decide(PlannedCall(tool.name, arguments, effect=tool.effect, private=private), settings)
         held = origins.held(self._tx, self._agent_id, self._cycle, self._step.response)
         done = effects.of_cycle(self._tx, self._cycle.id)
         named = declaring.declared(done)
         space = None if self.active_space_id is None else directory.get_space(self._tx, self.active_space_id)
         speakers = {event.sender_id: event for event in self._cycle.events if event.sender_id is not None}
         return decide(
-            Attempt(
+            PlannedCall(
                 tool.name,
                 arguments,
                 effect=tool.effect or (tool.link_is_effect and has_link(arguments)),
@@ -660,7 +657,7 @@ def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
     return results_entry(seq, cycle.id, calls, results, outside or None)
 
 
-def call_id(cycle_id: CycleId, step: Step, position: int) -> CallId:
+def call_id(cycle_id: CycleId, step: ResponseStep, position: int) -> CallId:
     """The id of a call for the outside: the id under which its arguments were streaming, otherwise one made from its
     position, so that it is the same after a crash."""
     streamed = step.streamed.get(position)

@@ -28,7 +28,7 @@ from denizen.inbox import delivery
 from denizen.storage.database import Database, Tx, columns, select_where, statement
 from denizen.storage.schema import cycles, events, minds, passages
 from denizen.tools import privacy_guard, quotation_index
-from denizen.tools.quotation_index import Batch
+from denizen.tools.quotation_index import MissingHashes
 
 log_line = structlog.get_logger(__name__)
 
@@ -126,7 +126,7 @@ async def catch_up(db: Database, agent_id: AgentId) -> None:
             case "cycles":
                 await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
                 await db.write(hear_missing, agent_id)
-            case Batch():
+            case MissingHashes():
                 await db.write(quotation_index.keep_batch, agent_id, due)
             case _:
                 await settling.work(db, agent_id, due)
@@ -136,7 +136,7 @@ async def catch_up(db: Database, agent_id: AgentId) -> None:
 
 def _next_work(
     tx: Tx, agent_id: AgentId, *, with_cycles: bool = False
-) -> Literal["cycles"] | settling.Work | Batch | None:
+) -> Literal["cycles"] | settling.Work | MissingHashes | None:
     """Whatever is to be done next, in one read: each is a hand-over to another thread."""
     if with_cycles and read_lived(tx, agent_id, 0, {}) is not None:
         return "cycles"

@@ -32,10 +32,18 @@ from denizen.consciousness.summary import Effect, derived_summary, exchange_summ
 from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending, requested, seeing, stopped_answers
-from denizen.cycles.answering import LAST_STEP_TOKENS, LAST_STEP_TOOLS, REPEATED_FAILURE, Outgoing, Waiting, Why, Words
+from denizen.cycles.answering import (
+    LAST_STEP_TOKENS,
+    LAST_STEP_TOOLS,
+    REPEATED_FAILURE,
+    CheckedText,
+    UncalledText,
+    Waiting,
+    Why,
+)
 from denizen.cycles.budgets import Amount, Refusal
 from denizen.cycles.call_results import has_failed
-from denizen.cycles.calling import FinishedCall, Progress, Step
+from denizen.cycles.calling import FinishedCall, Progress, ResponseStep
 from denizen.cycles.deps import CycleDeps
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
@@ -47,7 +55,7 @@ from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import choose, model_of
 from denizen.cycles.server_budget import ServerCall
 from denizen.cycles.settings import SilentReply
-from denizen.cycles.speaking import Doubt, Speaker
+from denizen.cycles.speaking import Doubt, LiveResponse
 from denizen.cycles.steps import NextStep, StepContext, StepPlan, allowed_in, allowed_tools, decide_step, plan_step
 from denizen.cycles.stopping import stop_reason
 from denizen.cycles.troubles import Trouble, classify
@@ -474,7 +482,7 @@ class _Thinking:
 
     # Model requests
 
-    async def _ask(self) -> tuple[ModelResponse | None, Speaker]:
+    async def _ask(self) -> tuple[ModelResponse | None, LiveResponse]:
         """The model's next response, retried as often as its errors allow. None: a person stopped it."""
         attempt, waited = 0, 0.0
         while True:
@@ -582,8 +590,8 @@ class _Thinking:
         shown = (doubt.space_id, doubt.text, cycle.events, cycle.remembered)
         return await self._with.db.read(privacy_guard.passes, agent_id, cycle.id, *shown)
 
-    def _speaker(self) -> Speaker:
-        return Speaker(
+    def _speaker(self) -> LiveResponse:
+        return LiveResponse(
             self._with.bus,
             self._mind.lease,
             self._cycle.active_space_id,
@@ -594,7 +602,7 @@ class _Thinking:
             stopped=self._cycle.stopped,
         )
 
-    async def _ask_once(self, speaker: Speaker, attempt: int, until_stopped: asyncio.Timeout) -> ModelResponse:
+    async def _ask_once(self, speaker: LiveResponse, attempt: int, until_stopped: asyncio.Timeout) -> ModelResponse:
         settings = self._sent_settings = self._settings()
         only = self._only
         tools = self._with.toolbox.definitions
@@ -609,7 +617,7 @@ class _Thinking:
             # Not stored, and so at the very end: everything before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(tail)])]
         asking = self._watch.ask(self._model, self._model_name, self._steps, attempt)
-        answer: request.Answer | None = None
+        answer: request.RunningAnswer | None = None
         try:
             with under(asking.span):
                 async with request.stream(self._model, prompt, tools=tools, settings=settings) as answer:
@@ -736,9 +744,11 @@ class _Thinking:
             return hops.NOTHING
         return hops.shown_in((*self._mind.present, *entries))
 
-    def _new_step(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], speaker: Speaker) -> Step:
+    def _new_step(
+        self, response: ModelResponse, calls: tuple[ToolCallPart, ...], speaker: LiveResponse
+    ) -> ResponseStep:
         entry = self._response_entry(response)
-        return Step(
+        return ResponseStep(
             number=self._steps,
             response=entry,
             calls=calls,
@@ -767,7 +777,7 @@ class _Thinking:
             if answering.last_step_at(self._cycle.entries) is not None:
                 allowed = LAST_STEP_TOOLS
         asked = frozenset(effect.position for effect in known if effect.state == "asked")
-        step = Step(
+        step = ResponseStep(
             number,
             last,
             calls,
@@ -783,7 +793,7 @@ class _Thinking:
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})
 
-    async def _after_crash(self, step: Step, at: int) -> FinishedCall:
+    async def _after_crash(self, step: ResponseStep, at: int) -> FinishedCall:
         """The result of an outside call that may or may not have happened."""
         tool = self._with.toolbox.by_name.get(step.calls[at].tool_name)
         retry = isinstance(tool, OutsideTool) and tool.on_crash == "retry"
@@ -793,7 +803,7 @@ class _Thinking:
         return FinishedCall(UNKNOWN_OUTCOME)
 
     async def _carry_out(
-        self, step: Step, speaker: Speaker | None, finished: Mapping[int, FinishedCall] | None = None
+        self, step: ResponseStep, speaker: LiveResponse | None, finished: Mapping[int, FinishedCall] | None = None
     ) -> Pausing:
         """Run all calls of one response, our own inside transactions, outside ones between them.
 
@@ -829,7 +839,7 @@ class _Thinking:
             speaker.abort("refused", {at for at in step.streamed if not self._effects[step.number, at].changes})
         return None
 
-    async def _prepare(self, step: Step) -> dict[int, object]:
+    async def _prepare(self, step: ResponseStep) -> dict[int, object]:
         """Let own tools prepare what they need when they run, and check which calls would show private words."""
         prepared: dict[int, object] = {}
         active, agent_id, cycle = self._cycle.active_space_id, self._mind.lease.agent_id, self._cycle
@@ -866,7 +876,7 @@ class _Thinking:
             self._cycle = replace(self._cycle, caution=replace(caution, unindexed=False))
         return True
 
-    async def _outgoing(self, words: Words | None) -> Outgoing | None:
+    async def _outgoing(self, words: UncalledText | None) -> CheckedText | None:
         """The words as a message that is ready to be sent."""
         sending = await answering.outgoing(words)
         if sending is None or not await self._is_guarded(sending.space_id):
@@ -916,7 +926,7 @@ class _Thinking:
     # Stopping what a person does not want to read
 
     @asynccontextmanager
-    async def _stoppable(self, speaker: Speaker) -> AsyncGenerator[asyncio.Timeout]:
+    async def _stoppable(self, speaker: LiveResponse) -> AsyncGenerator[asyncio.Timeout]:
         """Raises `StoppedByPerson` in the block when a person stops what it writes."""
         until_stopped = asyncio.timeout(None)
 
@@ -933,7 +943,7 @@ class _Thinking:
                 raise StoppedByPerson from error
             raise
 
-    def _concerns_only(self, space_id: SpaceId, speaker: Speaker) -> bool:
+    def _concerns_only(self, space_id: SpaceId, speaker: LiveResponse) -> bool:
         """Whether a stop in this space ends the model call: it writes there now, or nowhere yet and works for no other
         space. Otherwise it goes on for the others."""
         if speaker.writing_to is not None:
@@ -966,7 +976,7 @@ class _Thinking:
         self._cycle = replace(cycle, stopped=found)
         return self._cycle
 
-    async def _keep_stopped(self, speaker: Speaker) -> None:
+    async def _keep_stopped(self, speaker: LiveResponse) -> None:
         """Keep what people were shown of a response that was stopped: as the message that it is, and in the log."""
         response, self._stopped_response = self._stopped_response, None
         space_id = speaker.writing_to
@@ -1015,7 +1025,7 @@ class _Thinking:
             return []
         return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.open_events)
 
-    async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
+    async def _nudge(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: UncalledText | None) -> None:
         charge, sending = self._charge(response), await self._outgoing(deliver)
         sent = await self._with.db.write(
             calling.store_reminder, self._mind.lease, self._cycle, entries, charge, sending
@@ -1072,12 +1082,12 @@ class _Thinking:
         entry, sending = self._response_entry(response), await self._written(text)
         return await self._end(reason, last=response, entries=(entry,), sending=sending)
 
-    async def _written(self, text: str = "") -> Outgoing | None:
+    async def _written(self, text: str = "") -> CheckedText | None:
         """The model's text for the people who still wait, if it was reminded of them or they are the only ones."""
         waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
         words = answering.words_for(waiting, reminded, text, self._steps)
         if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.open_events)):
-            words = Words(waiting[0], text, self._steps)
+            words = UncalledText(waiting[0], text, self._steps)
         return await self._outgoing(words)
 
     async def _skip(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], skip: ToolCallPart) -> CycleOutcome:
@@ -1113,7 +1123,7 @@ class _Thinking:
         *,
         last: ModelResponse | None = None,
         entries: tuple[Entry, ...] = (),
-        sending: Outgoing | None = None,
+        sending: CheckedText | None = None,
         outcome: Literal["acted", "failed"] = "acted",
         unanswered: Why | None = None,
         retry_at: int | None = None,

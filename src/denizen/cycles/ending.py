@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, case, select, update
+from sqlalchemy import bindparam, case, select
 
 from denizen.bus.streams import AgentStatus, CycleChanged, MetadataUpdated, agent_topic, space_topic
 from denizen.clock import SECOND
@@ -21,7 +21,7 @@ from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.file_passages import hear_files
 from denizen.consciousness.recall.passages import prefetch_newest_cycle, remember_next
 from denizen.cycles import answering, budgets, ledger
-from denizen.cycles.answering import Outgoing, Why
+from denizen.cycles.answering import CheckedText, Why
 from denizen.cycles.budgets import Refusal
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
@@ -33,7 +33,7 @@ from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
 from denizen.spaces import floor
 from denizen.storage import chains
-from denizen.storage.database import Tx, delete_where, select_where, statement, update_where, value
+from denizen.storage.database import Tx, delete_where, select_where, update_where, value
 from denizen.storage.schema import cycles, minds
 from denizen.tools import calls
 from denizen.tools.effects import EffectRecord
@@ -57,7 +57,7 @@ class Ending:
     outcome: Literal["acted", "failed"] = "acted"
     window_from: int | None = None
     """The new start of the window, if it has moved."""
-    sending: Outgoing | None = None
+    sending: CheckedText | None = None
     """A text of the model, to be sent in its name where a person waits."""
     unanswered: Why | None = None
     """The status shown where a person still waits, if it does not follow from the stop reason."""
@@ -74,27 +74,17 @@ _end = update_where(
 )
 _read_outside = select(cycles.c.outside_from).where(cycles.c.id == bindparam("cycle")).scalar_subquery()
 _what_told = select(cycles.c.told).where(cycles.c.id == bindparam("cycle_id")).scalar_subquery()
-_lived = statement(
-    select(minds.c.cycle_count, minds.c.head, _what_told).where(minds.c.agent_id == bindparam("agent_id"))
-)
-_live_on = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(
-        cycle_count=bindparam("new_count"),
-        head=bindparam("new_head"),
-        last_cycle_at=bindparam("at"),
-        # What the cycle read is in the window from now on, and in the layers after that: the mark stays.
-        outside=case((_read_outside.is_not(None), 1), else_=minds.c.outside),
-    )
+_lived = select_where(minds, (minds.c.cycle_count, minds.c.head, _what_told), "agent_id")
+_live_on = update_where(
+    minds,
+    "agent_id",
+    set_="cycle_count, head, last_cycle_at",
+    # What the cycle read is in the window from now on, and in the layers after that: the mark stays.
+    outside=case((_read_outside.is_not(None), 1), else_=minds.c.outside),
 )
 _remember_told = update_where(minds, "agent_id", set_="news_told, told")
-_move_window = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    # A new era begins: the prefix has changed anyway.
-    .values(window_from=bindparam("first"), era_version=0)
-)
+_move_window = update_where(minds, "agent_id", set_="window_from", era_version=0)
+"""A new era begins: the prefix has changed anyway."""
 
 
 def end_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
@@ -148,7 +138,7 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     # As they are stored, not as the caller has them: the chain is about the rows.
     entries = log.digests_from(tx, agent_id, cycle.first_seq)
     digest = chains.cycle_digest(head or chains.BEGINNING, cycle.id, number, finished, entries)
-    tx.send(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now, new_count=number, new_head=digest)
+    tx.send(_live_on, agent_id=agent_id, cycle=cycle.id, last_cycle_at=tx.now, cycle_count=number, head=digest)
     tx.note_head("agent", agent_id, number, digest)
     tx.send(
         _end,
@@ -167,7 +157,7 @@ def end_cycle_unfenced(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -
     if told is not None:
         _remember(tx, agent_id, cycle.id, told)
     if ending.window_from is not None:
-        tx.run(_move_window, agent=agent_id, first=ending.window_from)
+        tx.run(_move_window, agent_id=agent_id, window_from=ending.window_from)
     _make_recallable(tx, agent_id, number, cycle, ending, sent)
     _announce(tx, lease, cycle.id, "ended")
     return number

@@ -200,17 +200,17 @@ _end = select_where(_ends, "number, detail", "cycle_id", order_by="number desc",
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class CycleFailure:
     """The line of a cycle that was skipped, or that failed for the last time."""
 
     number: int
     why: str
 
 
-def end_of(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> End | None:
+def end_of(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> CycleFailure | None:
     """How a cycle of this agent was skipped or failed, if it was recent."""
     for number, detail in tx.all(_end, agent_id=agent_id, cycle_id=cycle_id):
-        return End(number, detail or "")
+        return CycleFailure(number, detail or "")
     return None
 
 

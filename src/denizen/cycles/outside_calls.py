@@ -11,7 +11,7 @@ from denizen import failpoints
 from denizen.bus.streams import AgentStatus, agent_topic
 from denizen.consciousness.lease import Lease
 from denizen.cycles import calling
-from denizen.cycles.calling import FinishedCall, Step
+from denizen.cycles.calling import FinishedCall, ResponseStep
 from denizen.cycles.deps import CycleDeps
 from denizen.cycles.watching import Watch
 from denizen.errors import explained
@@ -47,7 +47,7 @@ class OutsideCalls:
         status = AgentStatus(agent_id, "alive", epoch, ", ".join(tools) or None)
         self._with.bus.publish(agent_topic(agent_id), status.to_payload())
 
-    async def call_all(self, step: Step, positions: Sequence[int]) -> dict[int, FinishedCall]:
+    async def call_all(self, step: ResponseStep, positions: Sequence[int]) -> dict[int, FinishedCall]:
         names = [step.calls[at].tool_name for at in positions]
         self._tell_doing(names)
         async with asyncio.TaskGroup() as tasks:
@@ -58,7 +58,7 @@ class OutsideCalls:
         self._tell_doing([])
         return {at: task.result() for at, task in running.items()}
 
-    async def call(self, step: Step, at: int) -> FinishedCall:
+    async def call(self, step: ResponseStep, at: int) -> FinishedCall:
         """Call an outside tool; its errors are given to the model, never raised.
 
         A call that takes too long continues in the background: its later result comes in an event.
@@ -86,7 +86,7 @@ class OutsideCalls:
         failpoints.reach(TOOL_CALLED)
         return finished
 
-    async def _work(self, step: Step, at: int, tool: OutsideTool) -> Result:
+    async def _work(self, step: ResponseStep, at: int, tool: OutsideTool) -> Result:
         agent_id, cycle_id = self._lease.agent_id, self._cycle_id
         occasion = CallIdentity(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
         with self._watch.outside(step.calls[at], step.number) as doing:
@@ -95,7 +95,7 @@ class OutsideCalls:
             doing.result = result.text
             return result
 
-    def run_in_background(self, step: Step, background_calls: Mapping[int, CallId]) -> None:
+    def run_in_background(self, step: ResponseStep, background_calls: Mapping[int, CallId]) -> None:
         """Let calls that the cycle does not wait for continue in the background."""
         for at, call_id in background_calls.items():
             late = self._late.pop((step.number, at), None)

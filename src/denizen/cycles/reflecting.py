@@ -29,7 +29,7 @@ from denizen.reflection.thinking import (
     Pending,
     PersonSentiment,
     Reflector,
-    Turn,
+    TurnToReflect,
     last_felt,
     quoted,
     think_over_all,
@@ -139,10 +139,12 @@ async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector,
     return True
 
 
-def _turn(tx: Tx, agent_id: AgentId, heard: Iterable[HeardMessage], errors: _ToolErrors, space_id: SpaceId) -> Turn:
+def _turn(
+    tx: Tx, agent_id: AgentId, heard: Iterable[HeardMessage], errors: _ToolErrors, space_id: SpaceId
+) -> TurnToReflect:
     """The part of the cycle in one conversation."""
     said = _said(heard, space_id)
-    return Turn(
+    return TurnToReflect(
         stance=AGENTS.stance(tx, agent_id, space_id),
         said=said,
         counted={person_id: AGENTS.counters(tx, agent_id, space_id, person_id) for person_id in said},
@@ -192,10 +194,10 @@ async def try_metaprompt(
     return await thinking.try_metaprompt(reflector, turn, felt, metaprompt, keep if apply else None)
 
 
-def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[Turn, PersonSentiment, int]:
+def _situation(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> tuple[TurnToReflect, PersonSentiment, int]:
     """The agent's stance in the conversation, the last messages there, and how the last speaker seems to feel."""
     records.require_there(tx, agent_id, space_id)
-    turn = Turn(
+    turn = TurnToReflect(
         AGENTS.stance(tx, agent_id, space_id),
         recent=_recent(tx, agent_id, space_id),
         errors=_look_for_errors(tx, agent_id, "", _END).texts,

@@ -15,13 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from denizen.cycles import organization
 from denizen.models.catalog import DEMO, Models
-from denizen.models.discovery import Choice
+from denizen.models.discovery import ModelChoice
 from denizen.models.providers import fixed_address
 from denizen.shapes.vocabulary import ModelSource as Source
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 
-FOUND_NOTHING: Final = Choice(DEMO, "No model is configured: agents think with the built-in demo model.")
+FOUND_NOTHING: Final = ModelChoice(DEMO, "No model is configured: agents think with the built-in demo model.")
 
 
 class ChosenModels(BaseModel):
@@ -59,7 +59,7 @@ class ServerModels:
 
     models: Models
     configured: str | None
-    found: Choice = FOUND_NOTHING
+    found: ModelChoice = FOUND_NOTHING
     chosen: ChosenModels = field(default_factory=ChosenModels)
 
     @property

@@ -88,7 +88,7 @@ LOOK_EVERY: Final = 60
 """After how many new characters the waiting text is checked again."""
 
 
-class Speaker:
+class LiveResponse:
     """Turns the events of one response into stream frames.
 
     `space_id` is where messages go that name no space; `spaces` are those that may be named. Under `caution` text is
@@ -286,10 +286,10 @@ class LiveTexts:
     """What agents are saying in this process right now."""
 
     def __init__(self) -> None:
-        self._speakers: dict[Speaker, None] = {}
+        self._speakers: dict[LiveResponse, None] = {}
 
     @contextmanager
-    def speaking(self, speaker: Speaker) -> Generator[None]:
+    def speaking(self, speaker: LiveResponse) -> Generator[None]:
         """While entered, readers who connect late can get what this speaker has said."""
         self._speakers[speaker] = None
         try:

@@ -222,7 +222,7 @@ async def _ask(
         if refused is not None:
             return _Verdict(None)  # its cycle will find that out, and say so
     settings = cast(ModelSettings, thinking.brief(model, ANSWER_TOKENS))
-    answer: request.Answer | None = None
+    answer: request.RunningAnswer | None = None
     try:
         async with (
             asyncio.timeout(patience(model, SECONDS)),

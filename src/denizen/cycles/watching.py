@@ -132,7 +132,7 @@ class Watch:
 
     # Steps
 
-    def ask(self, model: Model, name: str, step: int, attempt: int) -> Ask:
+    def ask(self, model: Model, name: str, step: int, attempt: int) -> WatchedRequest:
         """A model is about to be asked."""
         span = None
         if self._tracer is not None:
@@ -157,7 +157,7 @@ class Watch:
             )
             if self._content:
                 span.set_attribute("gen_ai.input.messages", in_words([each.message for each in self._mind.present]))
-        return Ask(self._metrics, span, name, content=self._content)
+        return WatchedRequest(self._metrics, span, name, content=self._content)
 
     def _of_the_cycle(self) -> dict[str, Attribute]:
         attributes: dict[str, Attribute] = {
@@ -234,7 +234,7 @@ class Watch:
             span.end()
 
 
-class Ask:
+class WatchedRequest:
     """One request to a model."""
 
     __slots__ = ("_began", "_content", "_metrics", "_model", "first", "span")

@@ -29,7 +29,7 @@ _ENVIRONMENT: Final = {"LANG": "C.UTF-8", "PATH": os.defpath, "PYTHONDONTWRITEBY
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JailOutput:
     """What came out of the jail."""
 
     told: dict[str, Any]
@@ -63,7 +63,7 @@ async def run(
     *,
     wall_seconds: float = WALL_SECONDS,
     cpu_seconds: int = CPU_SECONDS,
-) -> Answer:
+) -> JailOutput:
     """Run the program on these bytes. Whatever happens to it, there is an answer.
 
     `data` that has to be loaded is loaded when the turn of this file has come: those that wait hold nothing in memory.
@@ -88,7 +88,7 @@ async def run(
             async with asyncio.timeout(wall_seconds):
                 written = await _exchange(process, content)
         except TimeoutError:
-            return Answer({"trouble": "it takes too long to read"})
+            return JailOutput({"trouble": "it takes too long to read"})
         finally:
             # Also when this task is cancelled. The group is killed first: then the process can be waited for.
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -121,10 +121,10 @@ async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
         stdin.close()
 
 
-def _answer(written: bytes | None) -> Answer:
+def _answer(written: bytes | None) -> JailOutput:
     if written is None:
-        return Answer({"trouble": "it is too large"})
+        return JailOutput({"trouble": "it is too large"})
     line, newline, payload = written.partition(b"\n")
     if not newline:
-        return Answer({"trouble": "it is damaged, or needs too much memory or time"})
-    return Answer(json.loads(line), payload)
+        return JailOutput({"trouble": "it is damaged, or needs too much memory or time"})
+    return JailOutput(json.loads(line), payload)

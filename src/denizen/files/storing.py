@@ -303,7 +303,7 @@ def text_of(tx: Tx, file: File) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReading:
     """What is known of the inside of a file."""
 
     state: str | None
@@ -318,10 +318,10 @@ class Reading:
 _reading = select_where(contents, "reading, trouble, width, height", "id")
 
 
-def reading_of(tx: Tx, file: File) -> Reading:
+def reading_of(tx: Tx, file: File) -> FileReading:
     """How far the file has been read."""
     row = tx.one(_reading, id=file.content_id)
-    return Reading(None, None, None, None) if row is None else Reading(*row)
+    return FileReading(None, None, None, None) if row is None else FileReading(*row)
 
 
 _unused = statement(

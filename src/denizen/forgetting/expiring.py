@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import bindparam, delete, exists, func, or_, select
 
 from denizen.forgetting.receipts import Receipt
 from denizen.forgetting.removal import Removal, shut_out_writers
@@ -20,7 +20,7 @@ from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.spaces import directory, posting
 from denizen.spaces.quotes import FORGOTTEN
 from denizen.spaces.retention import Retention
-from denizen.storage.database import Tx, long_running, statement, value
+from denizen.storage.database import Tx, long_running, statement, update_where, value
 from denizen.storage.schema import (
     agents,
     calls,
@@ -100,7 +100,7 @@ _old_cycles = statement(
     .order_by(cycles.c.agent_id, cycles.c.number)
     .limit(bindparam("most"))
 )
-_mark = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(summary=FORGOTTEN))
+_mark = update_where(cycles, "id", summary=FORGOTTEN)
 _LATEST: Final = 2**62
 
 
@@ -158,7 +158,7 @@ def forget_expired(
     work.forget_messages(posting.get_message(tx, id) for id, _ in found.messages)
     work.forget_replies(id for id, _ in found.messages)
     # Some have no summary, or one in JSON: the next batch must not find them again.
-    tx.many(_mark, [{"cycle": cycle_id} for _, cycle_id, _ in found.cycles])
+    tx.many(_mark, [{"id": cycle_id} for _, cycle_id, _ in found.cycles])
     for agent_id, those in numbers.items():
         work.forget_traces(agent_id, those)
     for table, drop in _signs.items():

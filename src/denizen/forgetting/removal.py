@@ -164,7 +164,7 @@ _interrupt = statement(
     update(cycles).where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None)).values(handed_back=1)
 )
 _calls_there = update_where(calls, "space_id", arguments=json.dumps(FORGOTTEN), result=None)
-_nothing_said = {
+_nothing_said: Final[dict[str, Any]] = {
     "text": case((replies.c.text.is_(None), None), else_=FORGOTTEN),
     "thinking": None,
     "result": None,
@@ -194,9 +194,7 @@ _replies_to = statement(
     )
     .values(_nothing_said)
 )
-_replies_there = statement(
-    update(replies).where(replies.c.space_id == bindparam("space")).values(name=NOBODY, **_nothing_said)
-)
+_replies_there = update_where(replies, "space_id", name=NOBODY, **_nothing_said)
 _questions_there = update_where(rounds, "space_id", question=None)
 _panel_there = update_where(panels, "space_id", settings="{}")
 _advisors_there = update_where(
@@ -534,7 +532,7 @@ class Removal:
             self.removed["events"] += 1
             self.concerned.add(agent_id)
         self.removed["calls"] += self.tx.run(_calls_there, space_id=space_id)
-        self.removed["replies"] += self.tx.run(_replies_there, space=space_id)
+        self.removed["replies"] += self.tx.run(_replies_there, space_id=space_id)
         self.removed["advisors"] += self.tx.run(_advisors_there, space_id=space_id, removed_at=self.tx.now)
         self.tx.run(_questions_there, space_id=space_id)
         self.tx.run(_panel_there, space_id=space_id)

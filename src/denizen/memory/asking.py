@@ -274,7 +274,7 @@ class _Request:
     def __init__(self, model: Model, messages: list[ModelMessage], wanted: Wanted[Any]) -> None:
         settings = cast(ModelSettings, thinking.brief(model, wanted.tokens))
         self._opening = request.stream(model, messages, settings=settings, wanted=wanted.shape, as_text=True)
-        self._answer: request.Answer | None = None
+        self._answer: request.RunningAnswer | None = None
 
     @property
     def response(self) -> ModelResponse | None:

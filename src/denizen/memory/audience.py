@@ -100,7 +100,7 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class MessageAuthor:
     """The author of a message, and whether their request named the organization."""
 
     message_id: str
@@ -122,13 +122,13 @@ _spoken = statement(
 )
 
 
-def speakers(tx: Tx, message_ids: Sequence[str]) -> list[Speaker]:
+def speakers(tx: Tx, message_ids: Sequence[str]) -> list[MessageAuthor]:
     """Returns the authors of these messages, with their present roles."""
     rows: list[tuple[Any, ...]] = []
     for first in range(0, len(message_ids), len(_MESSAGES)):
         some = message_ids[first : first + len(_MESSAGES)]
         rows += tx.all(_spoken, **{name: some[at] if at < len(some) else None for at, name in enumerate(_MESSAGES)})
-    return [Speaker(message, id, kind, role, asserts(metadata)) for message, id, kind, role, metadata in rows]
+    return [MessageAuthor(message, id, kind, role, asserts(metadata)) for message, id, kind, role, metadata in rows]
 
 
 def asserts(metadata: str | None) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, case, delete, select, update
+from sqlalchemy import BigInteger, bindparam, case, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from denizen.consciousness.recall.postings import shape
@@ -525,15 +525,11 @@ def correct(tx: Tx, owner: Owner, memory: MemoryItem, correction: Correction) ->
     return get(tx, id)
 
 
-_resnap = statement(
-    update(memories)
-    .where(memories.c.number == bindparam("item"))
-    .values(
-        text=bindparam("new_text"),
-        document=bindparam("new_document"),
-        outside=case((bindparam("from_outside", type_=BigInteger()) == 1, 1), else_=memories.c.outside),
-        updated_at=bindparam("at"),
-    )
+_resnap = update_where(
+    memories,
+    "number",
+    set_="text, document, updated_at",
+    outside=case((bindparam("from_outside", type_=BigInteger()) == 1, 1), else_=memories.c.outside),
 )
 
 
@@ -546,8 +542,8 @@ def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: st
         new = StoredMemory(new_id(), what, tx.now, tx.now, kind=SNAPSHOT, document=storable(document))
         _insert(tx, owner, space_id, new, SNAPSHOT, sum(count_terms(summary).values()))
         return
-    new = {"new_text": summary, "new_document": storable(document), "from_outside": int(outside)}
-    tx.run(_resnap, item=known.number, **new, at=tx.now)
+    new = {"text": summary, "document": storable(document), "from_outside": int(outside)}
+    tx.run(_resnap, number=known.number, **new, updated_at=tx.now)
 
 
 _document = select_where(memories, "document", "number")
@@ -564,7 +560,7 @@ def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple
     summary, document = left(*before)
     if (summary, document) == before:
         return 0
-    return tx.run(_resnap, item=known.number, new_text=summary, new_document=document, from_outside=0, at=tx.now)
+    return tx.run(_resnap, number=known.number, text=summary, document=document, from_outside=0, updated_at=tx.now)
 
 
 _drop_snapshot = delete_where(memories, "owner", memories.c.hash == SNAPSHOT)
@@ -658,16 +654,12 @@ def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 1
     return _read_page(tx, _of_agent, before, limit, agent_id=agent_id)
 
 
-_use = statement(
-    update(memories)
-    .where(memories.c.number == bindparam("item"))
-    .values(uses=memories.c.uses + 1, used_at=bindparam("at"))
-)
+_use = update_where(memories, "number", set_="used_at", uses=memories.c.uses + 1)
 
 
 def used(tx: Tx, numbers: Iterable[int]) -> None:
     """Records that these memories were shown to an agent."""
-    tx.many(_use, [{"item": number, "at": tx.now} for number in numbers])
+    tx.many(_use, [{"number": number, "used_at": tx.now} for number in numbers])
 
 
 # Forgetting

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from denizen.access.roles import PERSONAL, Role, reaches
 from denizen.ids import AgentId, SpaceId
 from denizen.memory import audience, stored_policies
-from denizen.memory.audience import Owner, Speaker
+from denizen.memory.audience import MessageAuthor, Owner
 from denizen.memory.documents import SHARED
 from denizen.memory.items import Candidate
 from denizen.memory.policy import SCOPES, Circumstances, Decision, OrganizationMemory, Scope, decide
@@ -61,7 +61,7 @@ def for_reading(tx: Tx, space_ids: Sequence[SpaceId], message_ids: Sequence[str]
     return _grant(tx, space_ids, audience.speakers(tx, message_ids))
 
 
-def _grant(tx: Tx, space_ids: Sequence[SpaceId], heard: Sequence[Speaker]) -> Grant:
+def _grant(tx: Tx, space_ids: Sequence[SpaceId], heard: Sequence[MessageAuthor]) -> Grant:
     people = [each for each in heard if each.kind == "human"]
     asserting = [each for each in people if each.asserted]
     decisions: dict[Scope, Decision] = {}
@@ -76,7 +76,7 @@ def _grant(tx: Tx, space_ids: Sequence[SpaceId], heard: Sequence[Speaker]) -> Gr
     return Grant(decisions, settings.categories if settings is not None else ())
 
 
-def _mightiest(asserting: Sequence[Speaker]) -> Role | None:
+def _mightiest(asserting: Sequence[MessageAuthor]) -> Role | None:
     roles = {each.role for each in asserting}
     return next((role for role in PERSONAL if role in roles), None)
 

@@ -36,7 +36,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PassMemories:
     """The memories of one pass over a conversation."""
 
     organization_id: OrganizationId
@@ -59,7 +59,7 @@ class Sink(Protocol):
     Later passes repeat what is still known, so a sink that misses a batch receives it with the next.
     """
 
-    async def keep(self, batch: Batch) -> object: ...
+    async def keep(self, batch: PassMemories) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ async def vectors_of(embedder: Embedder | None, texts: Iterable[str], *, asking:
         return {}
 
 
-def allowed(tx: Tx, batch: Batch) -> Batch | None:
+def allowed(tx: Tx, batch: PassMemories) -> PassMemories | None:
     """Returns what of the batch may be remembered now; None if nothing. Checked in the transaction that writes it."""
     grant = permissions.for_writing(tx, batch.space_id, batch.message_ids)
     shares = [share for share in batch.shares if grant.may_write(share.owner.scope)]
@@ -122,7 +122,7 @@ def allowed(tx: Tx, batch: Batch) -> Batch | None:
     return replace(batch, shares=tuple(shares))
 
 
-def keep_memories(tx: Tx, batch: Batch, vectors: Mapping[str, bytes], embedder: str) -> None:
+def keep_memories(tx: Tx, batch: PassMemories, vectors: Mapping[str, bytes], embedder: str) -> None:
     """Stores the batch in our database."""
     for share in batch.shares:
         what = [replace(each, vector=vectors.get(each.text)) for each in share.candidates]

@@ -27,7 +27,7 @@ from denizen.memory.asking import MemoryUsage, ModelAnswer, RequestReservation
 from denizen.memory.documents import PassResult
 from denizen.memory.rolling import EVERYONE, ConversationInfo, Pass
 from denizen.memory.settings import CompactionProfile, Configuration
-from denizen.memory.sinks import Batch, Sink
+from denizen.memory.sinks import PassMemories, Sink
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage
 from denizen.storage.database import Database, Tx, statement
@@ -295,7 +295,7 @@ class Keeper:
         vectors = await sinks.vectors_of(embedder, texts)
         return Leaving(vectors, "" if embedder is None else embedder.name)
 
-    async def _hand_over(self, sink: Sink, batch: Batch) -> None:
+    async def _hand_over(self, sink: Sink, batch: PassMemories) -> None:
         try:
             await sink.keep(batch)
         except Exception as error:  # noqa: BLE001  somebody's own sink: the next pass brings it again
@@ -320,7 +320,7 @@ def keep_pass(
     place: ConversationInfo,
     deps: MemoryDeps,
     leaving: Leaving | None,
-) -> tuple[bool, Batch | None]:
+) -> tuple[bool, PassMemories | None]:
     """Stores the pass if it is still valid, with its memories, and charges its usage in any case.
 
     Returns whether it was stored, and which memories may be kept: permissions are checked here.
@@ -365,7 +365,7 @@ def _sources(tx: Tx, space_id: SpaceId, written: PassResult) -> list[tuple[Any, 
     return rows
 
 
-def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: PassResult, model: str) -> Batch:
+def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: PassResult, model: str) -> PassMemories:
     space_id = made.before.space_id
     rows = _sources(tx, space_id, written)
     candidates = owners.candidates(written.memory_json, {seq: id for seq, id, _, _ in rows})
@@ -375,7 +375,7 @@ def _batch(tx: Tx, place: ConversationInfo, made: Pass, written: PassResult, mod
     said_by = {id: author_id for _, id, author_id, kind in rows if kind == "human"}
     agents = [agent_id for agent_id, _ in place.agents]
     shares = owners.shares(place.organization_id, space_id, found, said_by, people, agents)
-    return Batch(
+    return PassMemories(
         place.organization_id,
         space_id,
         tuple(each.id for each in made.messages),

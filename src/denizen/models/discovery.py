@@ -56,7 +56,7 @@ _SCALE = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """The model to use."""
 
     name: str
@@ -72,25 +72,25 @@ async def choose_model(
     *,
     ollama_url: str = OLLAMA_URL,
     patience_seconds: float = 1.5,
-) -> Choice:
+) -> ModelChoice:
     """Returns the configured model; otherwise a provider whose key is set, a server on this machine, and last of all
     `demo`.
     """
     named = ollama_in(environ)
     if configured:
-        return Choice(configured, f"The model {configured} is configured.", named)
+        return ModelChoice(configured, f"The model {configured} is configured.", named)
     if environ.get("ANTHROPIC_API_KEY", "").strip():
-        return Choice(ANTHROPIC_MODEL, f"ANTHROPIC_API_KEY is set, so agents think with {ANTHROPIC_MODEL}.", named)
+        return ModelChoice(ANTHROPIC_MODEL, f"ANTHROPIC_API_KEY is set, so agents think with {ANTHROPIC_MODEL}.", named)
     if (base := environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")) and is_loopback(base):
         return await _of_compatible_server(base, named, patience_seconds)
     if environ.get("OPENAI_API_KEY", "").strip():
-        return Choice(OPENAI_MODEL, f"OPENAI_API_KEY is set, so agents think with {OPENAI_MODEL}.", named)
+        return ModelChoice(OPENAI_MODEL, f"OPENAI_API_KEY is set, so agents think with {OPENAI_MODEL}.", named)
     found = await _local(named or ollama_url, patience_seconds)
     if found.name != DEMO:
         return found
     for each in await find_servers(environ, patience_seconds):
         reason = f"{each.server.title} runs on this machine, so agents think with its {each.models[0]}."
-        return Choice(each.names[0], reason, found.ollama_url)
+        return ModelChoice(each.names[0], reason, found.ollama_url)
     return found
 
 
@@ -105,30 +105,32 @@ def utility_model_for(name: str, environ: Mapping[str, str] | None = None) -> st
     return usual[1]
 
 
-async def _of_compatible_server(base: str, ollama_url: str | None, patience_seconds: float) -> Choice:
+async def _of_compatible_server(base: str, ollama_url: str | None, patience_seconds: float) -> ModelChoice:
     """Returns the first model of the server on this machine that OPENAI_BASE_URL names."""
     listed = await list_models(base, patience_seconds)
     if listed:
         name = f"openai-chat:{listed[0]}"
-        return Choice(name, f"OPENAI_BASE_URL is {base}, so agents think with its {listed[0]}.", ollama_url)
+        return ModelChoice(name, f"OPENAI_BASE_URL is {base}, so agents think with its {listed[0]}.", ollama_url)
     said = f"OPENAI_BASE_URL is {base}, which lists no models: agents think with the built-in demo model."
-    return Choice(DEMO, f"{said} Start that server, or set DENIZEN_MODEL=openai-chat:NAME.", ollama_url)
+    return ModelChoice(DEMO, f"{said} Start that server, or set DENIZEN_MODEL=openai-chat:NAME.", ollama_url)
 
 
-async def _local(url: str, patience_seconds: float) -> Choice:
+async def _local(url: str, patience_seconds: float) -> ModelChoice:
     if not is_loopback(url):
         reason = f"No model is configured, and Ollama is set to another machine ({url}), which is not asked unbidden"
-        return Choice(DEMO, f"{reason}: agents think with the built-in demo model.", url)
+        return ModelChoice(DEMO, f"{reason}: agents think with the built-in demo model.", url)
     try:
         async with asyncio.timeout(patience_seconds):
             found, installed = await _look_into(url)
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError):
         said = "No model is configured and no server of models answers on this machine"
-        return Choice(DEMO, f"{said}: agents think with the built-in demo model.")
+        return ModelChoice(DEMO, f"{said}: agents think with the built-in demo model.")
     if found is not None:
-        return Choice(f"ollama:{found}", f"An Ollama runs on this machine, so agents think with its {found}.", url)
+        return ModelChoice(f"ollama:{found}", f"An Ollama runs on this machine, so agents think with its {found}.", url)
     lacks = "none of its models can use tools" if installed else "it has no model installed"
-    return Choice(DEMO, f"An Ollama runs on this machine, but {lacks}: agents think with the built-in demo model.", url)
+    return ModelChoice(
+        DEMO, f"An Ollama runs on this machine, but {lacks}: agents think with the built-in demo model.", url
+    )
 
 
 async def installed_in_ollama(environ: Mapping[str, str], patience_seconds: float = 1.5) -> list[str]:

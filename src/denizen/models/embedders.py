@@ -53,7 +53,7 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextVectors:
     """The vector of a text, and of each of its words in context."""
 
     vector: bytes
@@ -67,7 +67,7 @@ class Reading:
 class Reader(Embedder, Protocol):
     """An embedder that also computes the vector of each word of a text."""
 
-    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[TextVectors]:
         """Returns the vectors of each text and its words; the text's vector is that of `embed`."""
         ...
 
@@ -106,10 +106,10 @@ class LocalEmbedder:
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
         return [reading.vector for reading in await self.read(texts, asking=asking)]
 
-    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[TextVectors]:
         del asking  # This model makes no difference.
         running = asyncio.get_running_loop()
-        readings: list[Reading] = []
+        readings: list[TextVectors] = []
         for first in range(0, len(texts), _AT_ONCE):
             readings += await running.run_in_executor(self._thread, self._read, texts[first : first + _AT_ONCE])
         return readings
@@ -117,7 +117,7 @@ class LocalEmbedder:
     async def close(self) -> None:
         await asyncio.to_thread(self._thread.shutdown)
 
-    def _read(self, texts: Sequence[str]) -> list[Reading]:
+    def _read(self, texts: Sequence[str]) -> list[TextVectors]:
         import numpy
 
         if self._model is None:
@@ -130,12 +130,12 @@ class LocalEmbedder:
         states = session.run(None, inputs)[0]
         kept = mask[:, :, None].astype(numpy.float32)
         vectors = _signed_bytes((states * kept).sum(axis=1) / kept.sum(axis=1))
-        readings: list[Reading] = []
+        readings: list[TextVectors] = []
         for text, each, vector, of_tokens in zip(texts, encoded, vectors, states, strict=True):
             spelled = [(at, word) for at, word in enumerate(each.word_ids) if word is not None]
             words = tuple(text[slice(*each.word_to_chars(word))] for _, word in spelled)
             coded = _signed_bytes(of_tokens[[at for at, _ in spelled]]) if spelled else of_tokens[:0]
-            readings.append(Reading(vector.tobytes(), words, coded.tobytes()))
+            readings.append(TextVectors(vector.tobytes(), words, coded.tobytes()))
         return readings
 
 

@@ -88,7 +88,7 @@ _GIVE_REASONS = ("pydantic_ai.models.openai", "pydantic_ai.models.anthropic")
 _REMEMBERED_TOOL_SETS = 256
 
 
-class Answer:
+class RunningAnswer:
     """An answer in progress: iterate over it for the events, then read `response`."""
 
     def __init__(
@@ -156,7 +156,7 @@ class Answer:
             return
 
 
-class _Request(AbstractAsyncContextManager[Answer]):
+class _Request(AbstractAsyncContextManager[RunningAnswer]):
     """An open request. Not a generator: errors of the body must pass untranslated, those of opening must not."""
 
     def __init__(
@@ -175,7 +175,7 @@ class _Request(AbstractAsyncContextManager[Answer]):
         self._wanted = wanted
         self._without_schema = without_schema
 
-    async def __aenter__(self) -> Answer:
+    async def __aenter__(self) -> RunningAnswer:
         try:
             streamed = await self._open()
         except Exception as error:
@@ -191,7 +191,7 @@ class _Request(AbstractAsyncContextManager[Answer]):
         if self._heard is not None:
             # Some libraries hold the answer back until its first event; others have no HTTP client that reports it.
             self._heard()
-        return Answer(self._model, streamed, self._messages, self._wanted)
+        return RunningAnswer(self._model, streamed, self._messages, self._wanted)
 
     async def _open(self) -> StreamedResponse:
         with told_of_first_byte(self._heard):
@@ -220,7 +220,7 @@ def stream(
     heard: Heard | None = None,
     wanted: ToolDefinition | None = None,
     as_text: bool = False,
-) -> AbstractAsyncContextManager[Answer]:
+) -> AbstractAsyncContextManager[RunningAnswer]:
     """Sends `messages` to `model`; text output is always allowed. Use as `async with stream(...) as answer`.
 
     The messages are sent as they are, so tool results must be in the order of their calls, each after its call. `heard`
@@ -254,7 +254,7 @@ def _structured(
     wanted: ToolDefinition,
     *,
     as_text: bool,
-) -> AbstractAsyncContextManager[Answer]:
+) -> AbstractAsyncContextManager[RunningAnswer]:
     forced = settings if as_text else cast("ModelSettings", {**(settings or {}), "tool_choice": "required"})
 
     def without_schema() -> AbstractAsyncContextManager[StreamedResponse]:

@@ -258,7 +258,7 @@ def _of_call_now(tx: Tx, call_id: str, person: EntityId) -> News | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class DueNotification:
     """A notification to be sent to one browser."""
 
     subscription_id: str
@@ -304,9 +304,9 @@ def has_due(tx: Tx) -> bool:
     return tx.one(_has_due, now=tx.now) is not None
 
 
-def claim(tx: Tx, limit: int) -> Sequence[Outgoing]:
+def claim(tx: Tx, limit: int) -> Sequence[DueNotification]:
     """Takes what is due, so that no other process sends it. What is no longer news is dropped."""
-    found: list[Outgoing] = []
+    found: list[DueNotification] = []
     for subscription_id, subject_id, kind, tries, person, endpoint, p256dh, auth in tx.all(
         _due, now=tx.now, limit=limit
     ):
@@ -315,11 +315,11 @@ def claim(tx: Tx, limit: int) -> Sequence[Outgoing]:
         if news is None:
             tx.run(_drop, **which)
         elif tx.run(_claim, **which, known_tries=tries, later=tx.now + CLAIM_SECONDS * SECOND):
-            found.append(Outgoing(subscription_id, subject_id, kind, tries + 1, endpoint, p256dh, auth, news))
+            found.append(DueNotification(subscription_id, subject_id, kind, tries + 1, endpoint, p256dh, auth, news))
     return found
 
 
-def finish(tx: Tx, sent: Outgoing) -> None:
+def finish(tx: Tx, sent: DueNotification) -> None:
     """Notes that it was sent, or given up. A question stays until it is settled, so that it is told once."""
     which: dict[str, Any] = {"subscription": sent.subscription_id, "subject": sent.subject_id}
     if sent.kind == "call":
@@ -328,5 +328,5 @@ def finish(tx: Tx, sent: Outgoing) -> None:
         tx.run(_drop, **which)
 
 
-def postpone(tx: Tx, sent: Outgoing, seconds: int) -> None:
+def postpone(tx: Tx, sent: DueNotification, seconds: int) -> None:
     tx.run(_postpone, subscription=sent.subscription_id, subject=sent.subject_id, later=tx.now + seconds * SECOND)

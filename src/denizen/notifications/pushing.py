@@ -21,7 +21,7 @@ from denizen.clock import Clock
 from denizen.errors import AddressRefused, SecretKeyMissing, SecretUnreadable, StorageError
 from denizen.notifications import news, subscriptions
 from denizen.notifications.encryption import BrowserKeys, ServerKey, encrypt
-from denizen.notifications.news import FRESH_SECONDS, Outgoing
+from denizen.notifications.news import FRESH_SECONDS, DueNotification
 from denizen.storage.database import Database
 from denizen.tools.outbound import Outbound
 
@@ -161,7 +161,7 @@ class Pusher:
                 for each in claimed:
                     tasks.create_task(self._send(each), name="web push to one browser")
 
-    async def _send(self, what: Outgoing) -> None:
+    async def _send(self, what: DueNotification) -> None:
         try:
             became = await self._post(what)
         except Exception:  # One browser must end neither the server nor the notifications of others.
@@ -177,7 +177,7 @@ class Pusher:
             case Later(seconds):
                 await self._db.write(news.postpone, what, seconds)
 
-    async def _post(self, what: Outgoing) -> Outcome:
+    async def _post(self, what: DueNotification) -> Outcome:
         key = await self.key()
         headers = {
             "Authorization": key.authorization(what.endpoint, self._contact, self._clock.now()),

@@ -19,7 +19,7 @@ from denizen.panel.rounds import ASSISTANT
 from denizen.reflection.cursor import PANEL_CURSOR
 from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
-from denizen.reflection.stance_store import VOICES, Conversation, PastRun, Run, Stance
+from denizen.reflection.stance_store import VOICES, PastRun, ReflectedTurn, Run, Stance
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import Tx, columns, equal, statement
 from denizen.storage.schema import replies, rounds, voice_feelings, voice_reflections, voice_stances
@@ -188,7 +188,7 @@ def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by:
 
 
 def keep_panel_turn(
-    tx: Tx, panel_id: SpaceId, turn: int, came: Mapping[str, Conversation], *, forgotten: int, instance: str
+    tx: Tx, panel_id: SpaceId, turn: int, came: Mapping[str, ReflectedTurn], *, forgotten: int, instance: str
 ) -> bool:
     """Stores the result of reflecting on the turn for each voice. Returns False, and changes nothing, if another
     instance does it, or something was forgotten meanwhile.

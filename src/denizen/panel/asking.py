@@ -45,7 +45,7 @@ from denizen.models.discovery import utility_model_for
 from denizen.models.location import is_local
 from denizen.models.prices import Price
 from denizen.panel.background import Background
-from denizen.panel.context import Line
+from denizen.panel.context import RequestMessage
 from denizen.panel.settings import PanelSettings
 from denizen.panel.taking import Claim
 from denizen.spaces import directory
@@ -135,7 +135,7 @@ async def in_time(clock: Clock, seconds: float, doing: Awaitable[T]) -> T:
         await asyncio.wait((task, timer))
 
 
-def messages_of(lines: Sequence[Line], pictures: Mapping[str, bytes]) -> list[ModelMessage]:
+def messages_of(lines: Sequence[RequestMessage], pictures: Mapping[str, bytes]) -> list[ModelMessage]:
     """Converts the lines to messages for a provider, with those of their pictures that are given."""
     messages: list[ModelMessage] = []
     for line in lines:
@@ -169,7 +169,7 @@ class AdvisorRequest:
     """A request as it is sent."""
 
     model: Model
-    lines: Sequence[Line]
+    lines: Sequence[RequestMessage]
     settings: ModelSettings
     tool: ToolDefinition | None
     first_byte_seconds: float

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from denizen.panel.context import Line, OtherReply, bracketed, literal
+from denizen.panel.context import OtherReply, RequestMessage, bracketed, literal
 from denizen.panel.tasks import fields_of, line
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def tool() -> ToolDefinition:
     )
 
 
-def lines(said: OtherReply, expected: Sequence[str]) -> list[Line]:
+def lines(said: OtherReply, expected: Sequence[str]) -> list[RequestMessage]:
     """Builds the request to check a reply of one advisor."""
     listed = "\n".join(f"{at}. {' '.join(each.split())}" for at, each in enumerate(expected, start=1))
     return [
-        Line("system", SYSTEM),
+        RequestMessage("system", SYSTEM),
         bracketed(SAID, [said], 2**31),
         literal(f"The expectations:\n{listed}\n\nReport now."),
     ]

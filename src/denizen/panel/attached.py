@@ -13,7 +13,7 @@ from denizen.files.pictures import SEEN, ScaledPicture, is_picture
 from denizen.inbox.format import human_size, quoted_name
 from denizen.inbox.picture_lines import picture_of
 from denizen.models.pictures import Picture, picture_tokens, sees
-from denizen.panel.context import Line, capped
+from denizen.panel.context import RequestMessage, capped
 from denizen.storage.database import Database, Tx
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _about(file: Attachment, text: str) -> str:
     return f"\n\n{head}{':' + body if body else ''}]"
 
 
-async def picture_bytes(db: Database, model: Model, lines: Sequence[Line]) -> dict[str, bytes]:
+async def picture_bytes(db: Database, model: Model, lines: Sequence[RequestMessage]) -> dict[str, bytes]:
     """The pictures of these lines by file, for a model that sees; none for others."""
     if not sees(model):
         return {}

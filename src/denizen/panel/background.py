@@ -25,7 +25,7 @@ class PendingTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class VoiceTurn:
     """A voice that is about to answer a turn."""
 
     said: PendingTurn
@@ -62,6 +62,6 @@ class Background(Protocol):
         """Looks up, outside any transaction, what these turns may need. The result has an entry for each panel."""
         ...
 
-    def tell(self, tx: Tx, ask: Ask, brought: Any) -> VoiceBackground:
+    def tell(self, tx: Tx, ask: VoiceTurn, brought: Any) -> VoiceBackground:
         """Returns what the voice is told. Only reads."""
         ...

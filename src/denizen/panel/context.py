@@ -61,7 +61,7 @@ class PersonMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class VoiceText:
     """What one voice said, under its present name."""
 
     name: str
@@ -86,11 +86,11 @@ class Exchange:
     """One round of a turn: what each voice said, by its id. Only finished replies."""
 
     round_id: str
-    words: Mapping[str, Words] = field(default_factory=dict[str, Words])
+    words: Mapping[str, VoiceText] = field(default_factory=dict[str, VoiceText])
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PanelTurn:
     """A message, the replies to it, and the cross-talk that followed."""
 
     message: PersonMessage | None
@@ -107,7 +107,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RequestMessage:
     """One message of a request."""
 
     role: Role
@@ -134,7 +134,7 @@ class Persona:
     """Whether the memories in the system prompt are based on text from outside."""
 
 
-def fitting(lines: Sequence[Line], characters: int) -> list[Line]:
+def fitting(lines: Sequence[RequestMessage], characters: int) -> list[RequestMessage]:
     """Drops the oldest lines until the rest fits. The system prompt and the last line stay."""
     first = next((at for at, line in enumerate(lines) if line.role != "system"), len(lines))
     head, rest = list(lines[:first]), list(lines[first:])
@@ -160,20 +160,20 @@ def assistant_prompt(*, memory: str = "", profile: str = "") -> str:
 
 def context(
     persona: Persona,
-    past: Sequence[Turn],
-    present: Turn,
+    past: Sequence[PanelTurn],
+    present: PanelTurn,
     *,
     characters: int,
     reference_characters: int,
     show_others: bool = True,
     task: str = "",
-) -> list[Line]:
+) -> list[RequestMessage]:
     """Builds the whole request for a voice to answer the `present` turn. Without `show_others` it does not contain what
     the others said in the turn before.
 
     With exchanges in the present turn the voice talks with the others: it sees all of them, and `task` says what to do.
     """
-    system = Line("system", persona.system, outside=persona.outside)
+    system = RequestMessage("system", persona.system, outside=persona.outside)
     end = [
         *(_reference(persona.voice, past, reference_characters) if show_others else ()),
         *_present(persona.voice, present, reference_characters),
@@ -184,20 +184,20 @@ def context(
     return [system, *_fitting([_thread(persona.voice, turn) for turn in shown], left), *end]
 
 
-def after(past: Sequence[Turn], upto: int) -> Sequence[Turn]:
+def after(past: Sequence[PanelTurn], upto: int) -> Sequence[PanelTurn]:
     """Returns the turns after the last one whose message has at most this number."""
     summed = [at for at, turn in enumerate(past) if turn.message is not None and turn.message.seq <= upto]
     return past[summed[-1] + 1 :] if upto and summed else past
 
 
-def literal(text: str) -> Line:
+def literal(text: str) -> RequestMessage:
     """A user message whose text is not stored elsewhere."""
-    return Line("user", text, {"text": text})
+    return RequestMessage("user", text, {"text": text})
 
 
-def _fitting(threads: Sequence[Sequence[Line]], characters: int) -> list[Line]:
+def _fitting(threads: Sequence[Sequence[RequestMessage]], characters: int) -> list[RequestMessage]:
     """Returns the last whole turns that fit."""
-    kept: list[Sequence[Line]] = []
+    kept: list[Sequence[RequestMessage]] = []
     for thread in reversed(threads):
         characters -= sum(len(line.text) for line in thread)
         if characters < 0:
@@ -206,7 +206,7 @@ def _fitting(threads: Sequence[Sequence[Line]], characters: int) -> list[Line]:
     return [line for thread in reversed(kept) for line in thread]
 
 
-def _thread(voice: str, turn: Turn) -> list[Line]:
+def _thread(voice: str, turn: PanelTurn) -> list[RequestMessage]:
     """Returns a past turn as this voice sees it: the message, and its own replies."""
     lines = [] if turn.message is None else [_asked(turn.message)]
     for at, exchange in enumerate(turn.exchanges):
@@ -218,27 +218,27 @@ def _thread(voice: str, turn: Turn) -> list[Line]:
     return lines
 
 
-def _asked(message: PersonMessage) -> Line:
+def _asked(message: PersonMessage) -> RequestMessage:
     text = f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}{message.files}"
-    return Line("user", text, {"message": message.id}, message.outside or bool(message.files))
+    return RequestMessage("user", text, {"message": message.id}, message.outside or bool(message.files))
 
 
-def _own(round_id: str, voice: str, text: str, *, outside: bool = False) -> Line:
-    return Line("assistant", text, {"reply": [round_id, voice]}, outside)
+def _own(round_id: str, voice: str, text: str, *, outside: bool = False) -> RequestMessage:
+    return RequestMessage("assistant", text, {"reply": [round_id, voice]}, outside)
 
 
-def _reference(voice: str, past: Sequence[Turn], characters: int) -> Iterator[Line]:
+def _reference(voice: str, past: Sequence[PanelTurn], characters: int) -> Iterator[RequestMessage]:
     """Yields what the others said last in the turn before, if anything."""
     if others := _others(voice, past):
         yield bracketed(REFERENCE, others, characters)
 
 
-def _others(voice: str, past: Sequence[Turn]) -> list[OtherReply]:
+def _others(voice: str, past: Sequence[PanelTurn]) -> list[OtherReply]:
     """Returns the last words of the others in the last turn of the past."""
     return [words for each, words in past[-1].last_words().items() if each != voice] if past else []
 
 
-def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
+def _present(voice: str, present: PanelTurn, characters: int) -> Iterator[RequestMessage]:
     if present.message is not None:
         # Pictures are seen with the question that they belong to, once.
         yield replace(_asked(present.message), pictures=present.message.pictures)
@@ -255,13 +255,13 @@ def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
             yield bracketed(ANSWERED, others, characters)
 
 
-def bracketed(heading: str, heard: Sequence[OtherReply], characters: int) -> Line:
+def bracketed(heading: str, heard: Sequence[OtherReply], characters: int) -> RequestMessage:
     """Puts the words of several voices into one user message, each shortened."""
     told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
     kept = [[each.round_id, each.voice, each.name] for each in heard]
     outside = any(each.outside for each in heard)
     shortened = tuple(each.name for each in heard if len(each.text) > characters)
-    return Line("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside, shortened)
+    return RequestMessage("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside, shortened)
 
 
 def capped(text: str, characters: int) -> str:
@@ -306,8 +306,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def omissions(
     persona: Persona,
-    past: Sequence[Turn],
-    lines: Sequence[Line],
+    past: Sequence[PanelTurn],
+    lines: Sequence[RequestMessage],
     *,
     turns: int,
     show_others: bool,
@@ -333,7 +333,7 @@ def omissions(
     return [each for each in found if each.count]
 
 
-def _stored_at(line: Line) -> tuple[str, ...]:
+def _stored_at(line: RequestMessage) -> tuple[str, ...]:
     return tuple(line.source.get("reply") or [line.source.get("message", "")])
 
 
@@ -349,13 +349,13 @@ def omissions_in(made_of: Mapping[str, Any]) -> list[Omission]:
 # Rebuilding a request
 
 
-def digest(lines: Sequence[Line]) -> str:
+def digest(lines: Sequence[RequestMessage]) -> str:
     """A digest that identifies the request."""
     whole = json.dumps([[line.role, line.text] for line in lines], ensure_ascii=False)
     return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def recipe(lines: Sequence[Line], reference_characters: int, memory: str = "") -> dict[str, Any]:
+def recipe(lines: Sequence[RequestMessage], reference_characters: int, memory: str = "") -> dict[str, Any]:
     """Returns the parts of a request: its system prompt, and where everything else is stored.
 
     The memories in the system prompt are a part of their own, so that they can be forgotten.
@@ -372,9 +372,9 @@ def recipe(lines: Sequence[Line], reference_characters: int, memory: str = "") -
 
 def rebuilt(
     made_of: Mapping[str, Any], message: Callable[[str], PersonMessage | None], words: Callable[[str, str], str | None]
-) -> list[Line]:
+) -> list[RequestMessage]:
     """Rebuilds the request of a recipe from what is stored now. What is gone is left out."""
-    lines = [Line("system", made_of["system"] + made_of.get("memory", "") + made_of.get("after", ""))]
+    lines = [RequestMessage("system", made_of["system"] + made_of.get("memory", "") + made_of.get("after", ""))]
     for source in made_of["lines"]:
         match source:
             case {"text": text}:

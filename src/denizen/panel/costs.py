@@ -19,7 +19,7 @@ from denizen.models.pictures import picture_tokens
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.models.tokens import estimate
 from denizen.panel import panels
-from denizen.panel.context import Line
+from denizen.panel.context import RequestMessage
 from denizen.panel.panels import Panel
 from denizen.shapes.vocabulary import BudgetScope
 from denizen.storage.database import Tx, update_where
@@ -81,7 +81,7 @@ class PanelPayer:
         ledger.enter_for_panel(tx, self.id, charge)
 
 
-def most(lines: Sequence[Line], output: int, model: Model, prices: Mapping[str, Price], name: str) -> Amount:
+def most(lines: Sequence[RequestMessage], output: int, model: Model, prices: Mapping[str, Price], name: str) -> Amount:
     """The most that a request may use."""
     tokens = tokens_of(lines)
     dollars = expected_cost(model, Usage(tokens, output), prices, asked=name) or Decimal(0)
@@ -101,7 +101,7 @@ def refusal(scope: BudgetScope) -> str:
     return f"The budget of the {whose}{for_how_long} is used up.{until}"
 
 
-def tokens_of(lines: Sequence[Line]) -> int:
+def tokens_of(lines: Sequence[RequestMessage]) -> int:
     seen = sum(picture_tokens(each.width, each.height) for line in lines for each in line.pictures)
     return sum(estimate(line.text) + 4 for line in lines) + seen
 
@@ -126,7 +126,13 @@ TYPICAL_TOKENS: Final = 400
 
 
 def foretold(
-    voice: str, name: str, lines: Sequence[Line], limit: int, model: Model, prices: Mapping[str, Price], asked: str
+    voice: str,
+    name: str,
+    lines: Sequence[RequestMessage],
+    limit: int,
+    model: Model,
+    prices: Mapping[str, Price],
+    asked: str,
 ) -> CostEstimate:
     """Estimates the cost of asking this advisor."""
     tokens, usual = tokens_of(lines), min(TYPICAL_TOKENS, limit)

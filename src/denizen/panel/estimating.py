@@ -16,8 +16,8 @@ from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
 from denizen.panel.asking import AdvisorRequest, PanelDeps, TooLate, ask, in_time, settings_for
-from denizen.panel.background import Ask, Background, PendingTurn, VoiceBackground
-from denizen.panel.context import Line, Persona, PersonMessage, Turn
+from denizen.panel.background import Background, PendingTurn, VoiceBackground, VoiceTurn
+from denizen.panel.context import PanelTurn, Persona, PersonMessage, RequestMessage
 from denizen.panel.costs import CostEstimate, PanelPayer
 from denizen.panel.panels import Panel
 from denizen.panel.phases import stage_at
@@ -87,11 +87,11 @@ async def foretell(deps: PanelDeps, panel_id: SpaceId, text: str) -> list[CostEs
 
 def _requests(
     tx: Tx, panel_id: SpaceId, text: str, background: Background | None
-) -> tuple[Panel, list[tuple[str, str, str, int, Sequence[Line]]]]:
+) -> tuple[Panel, list[tuple[str, str, str, int, Sequence[RequestMessage]]]]:
     panel = panels.get(tx, panel_id)
     settings, turn = panel.settings, panel.turns + 1
     meant = advisors.addressed(advisors.list_of(tx, panel_id), render(text).mentions)
-    present = Turn(PersonMessage("", text, tx.now))
+    present = PanelTurn(PersonMessage("", text, tx.now))
     voices: list[tuple[str, str, int, Persona]] = []
     for each in meant:
         phases = settings.phases if each.settings.phases is None else each.settings.phases
@@ -110,7 +110,7 @@ def _requests(
         system = context.assistant_prompt(memory=told.memory, profile=told.profile)
         voices = [("Assistant", settings.model, settings.max_tokens, Persona(ASSISTANT, system, told.upto))]
     past = history.past(tx, panel_id, turn, [each[3].voice for each in voices], settings.context_characters)
-    built: list[tuple[str, str, str, int, Sequence[Line]]] = []
+    built: list[tuple[str, str, str, int, Sequence[RequestMessage]]] = []
     for name, model, limit, persona in voices:
         lines = context.context(
             persona,
@@ -134,4 +134,4 @@ def _told(
         return VoiceBackground()
     turn = panel.turns + 1
     before = history.last_kept(tx, panel.id, voice, turn)
-    return background.tell(tx, Ask(PendingTurn(panel.id, turn, None, text), voice, handle, had, before), None)
+    return background.tell(tx, VoiceTurn(PendingTurn(panel.id, turn, None, text), voice, handle, had, before), None)

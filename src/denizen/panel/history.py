@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, select
 from denizen.files.attaching import attachments_from
 from denizen.ids import SpaceId
 from denizen.panel.attached import attached_files
-from denizen.panel.context import Exchange, PersonMessage, Turn, Words
+from denizen.panel.context import Exchange, PanelTurn, PersonMessage, VoiceText
 from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import advisors, messages, replies, rounds
 
@@ -90,12 +90,12 @@ def last_kept(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> dict[str, Any
     return json.loads(value(tx, _last_kept, space_id=panel_id, voice=voice, turn=turn) or "{}").get("background", {})
 
 
-def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters: int) -> list[Turn]:
+def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters: int) -> list[PanelTurn]:
     """Returns the turns before that one, oldest first, at least as many as fit into so many characters for each of
     these advisors.
     """
     wanted = list(voices)
-    found: list[Turn] = []
+    found: list[PanelTurn] = []
     last = turn - 1
     while last >= 1 and any(_length(found, voice) < characters for voice in wanted):
         first = max(last - PAGE + 1, 1)
@@ -104,17 +104,17 @@ def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters
     return found
 
 
-def present(tx: Tx, panel_id: SpaceId, turn: int, step: int) -> Turn:
+def present(tx: Tx, panel_id: SpaceId, turn: int, step: int) -> PanelTurn:
     """Returns the turn as seen by the round of that step: the message, and the rounds before it."""
     (now,) = _turns(tx, panel_id, turn, turn, step)
     return now
 
 
-def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = _LAST) -> list[Turn]:
+def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = _LAST) -> list[PanelTurn]:
     where: dict[str, Any] = {"space_id": panel_id, "first": first, "last": last}
-    words: dict[str, dict[str, Words]] = {}
+    words: dict[str, dict[str, VoiceText]] = {}
     for round_id, voice, name, text, outside in tx.all(_said, **where):
-        words.setdefault(round_id, {})[voice] = Words(name, text or "", bool(outside))
+        words.setdefault(round_id, {})[voice] = VoiceText(name, text or "", bool(outside))
     messages_of: dict[int, PersonMessage | None] = {}
     exchanges: dict[int, list[Exchange]] = {}
     for number, step, round_id, message_id, text, at, deleted_at, seq, outside, files in tx.all(_asked, **where):
@@ -125,10 +125,10 @@ def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = 
         spoken = exchanges.setdefault(number, [])
         if step < before_step:
             spoken.append(Exchange(round_id, words.get(round_id, {})))
-    return [Turn(said, tuple(exchanges[number])) for number, said in sorted(messages_of.items())]
+    return [PanelTurn(said, tuple(exchanges[number])) for number, said in sorted(messages_of.items())]
 
 
-def _length(turns: Sequence[Turn], voice: str) -> int:
+def _length(turns: Sequence[PanelTurn], voice: str) -> int:
     total = 0
     for turn in turns:
         total += 0 if turn.message is None else len(turn.message.text) + len(turn.message.files)

@@ -30,7 +30,7 @@ from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import AdvisorRequest, PanelDeps, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.attached import picture_bytes
-from denizen.panel.context import Line, fitting
+from denizen.panel.context import RequestMessage, fitting
 from denizen.panel.taking import Claim, Key, Outcome, Work
 from denizen.tools.background_calls import is_being_cancelled
 
@@ -282,7 +282,7 @@ class Moderator:
         found = _read(work, await ask(self._clock, asked, voice), most_output(sent))
         if work.tool is not None and found.error_code == "no_answer":
             # An unusable answer is asked for once more.
-            again = replace(asked, lines=[*lines, Line("user", UNUSABLE.format(tool=work.tool.name))])
+            again = replace(asked, lines=[*lines, RequestMessage("user", UNUSABLE.format(tool=work.tool.name))])
             found = _read(work, await ask(self._clock, again, voice), most_output(sent))
         return found
 

@@ -29,7 +29,7 @@ from denizen.panel.rounds import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant
-from denizen.reflection.sentiment import Classifier, Reading
+from denizen.reflection.sentiment import Classifier, Sentiment
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import VOICES, Run
 from denizen.reflection.thinking import (
@@ -38,7 +38,7 @@ from denizen.reflection.thinking import (
     Pending,
     PersonSentiment,
     Reflector,
-    Turn,
+    TurnToReflect,
     last_felt,
     quoted,
     reading_of,
@@ -82,7 +82,7 @@ def next_held(tx: Tx, panel_id: SpaceId) -> tuple[Panel, dict[str, Voice], Pendi
 
 def _turns(
     tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[Voice], message_id: MessageId, asked_by: EntityId
-) -> dict[str, Turn]:
+) -> dict[str, TurnToReflect]:
     """Reads the turn as each advisor saw it. The number of statements depends neither on the advisors nor on the
     panel's age.
     """
@@ -90,7 +90,7 @@ def _turns(
     minds = advisor_stances.minds(tx, panel_id, turn, asked_by)
     exchanges, tried = _exchanges(tx, panel_id, turn), _tried(tx, panel_id, turn)
     return {
-        each.id: Turn(
+        each.id: TurnToReflect(
             stance=minds[each.id].stance,
             said=said,
             counted={asked_by: minds[each.id].counters},
@@ -257,10 +257,10 @@ class PanelReflection:
         )
 
 
-def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, Turn, PersonSentiment, int]:
+def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, TurnToReflect, PersonSentiment, int]:
     panel = panels.get(tx, panel_id)
     voice = advisor_stances.voice(tx, panel, voice_id)
-    turn = Turn(
+    turn = TurnToReflect(
         advisor_stances.stance(tx, panel_id, voice_id),
         recent=_recent(_exchanges(tx, panel_id, panel.turns), voice),
         errors=_errors(_tried(tx, panel_id, panel.turns).get(voice_id, [])),
@@ -274,10 +274,10 @@ class _Readings:
     """The sentiment of the person who asked: read once for all advisors that read it in the same way."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str | None, str], Reading | None] = {}
+        self._found: dict[tuple[str, str | None, str], Sentiment | None] = {}
         self._one_at_a_time: dict[tuple[str, str | None, str], asyncio.Lock] = {}
 
-    async def __call__(self, reflector: Reflector, settings: Effective, text: str) -> Reading | None:
+    async def __call__(self, reflector: Reflector, settings: Effective, text: str) -> Sentiment | None:
         key = settings.sentiment.method, await _by_whom(reflector, settings), text
         async with self._one_at_a_time.setdefault(key, asyncio.Lock()):
             if key not in self._found:

@@ -12,7 +12,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import InvalidInput, ModelRejected
 from denizen.panel.advisors import MOST_SUGGESTED, SUGGESTED_ADVISORS, AdvisorDraft
-from denizen.panel.context import Line, literal
+from denizen.panel.context import RequestMessage, literal
 from denizen.panel.tasks import fields_of, line
 from denizen.shapes.vocabulary import AdvisorSort as Sort
 from denizen.spaces.handles import MAX_NAME_CHARS, check_name
@@ -69,7 +69,7 @@ class Suggestion:
         return AdvisorDraft(name=self.name, description=self.description)
 
 
-def lines(topic: str, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -> list[Line]:
+def lines(topic: str, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -> list[RequestMessage]:
     """Builds the request for so many advisors on the topic, besides those who are there already."""
     if not topic.strip():
         raise InvalidInput("topic: describe what the advisors should help with.")
@@ -77,7 +77,7 @@ def lines(topic: str, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -
         raise InvalidInput(f"count: 1 to {MOST_SUGGESTED} advisors can be suggested at once.")
     there = f"\n\nThere are already: {', '.join(present)}." if present else ""
     asked = f"The topic:\n{storable(topic.strip())[:TOPIC_CHARACTERS]}{there}"
-    return [Line("system", SYSTEM.replace("{count}", str(count))), literal(asked)]
+    return [RequestMessage("system", SYSTEM.replace("{count}", str(count))), literal(asked)]
 
 
 def read(response: ModelResponse, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -> list[Suggestion]:

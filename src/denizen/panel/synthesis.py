@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from denizen.panel.context import Line, OtherReply, Persona, Turn, bracketed, context
+from denizen.panel.context import OtherReply, PanelTurn, Persona, RequestMessage, bracketed, context
 
 SYSTEM: Final = """\
 Several independent voices have answered someone who is thinking something through. Sum up for that person what they \
@@ -19,7 +19,7 @@ SAID: Final = "This is what the voices said:"
 TASK: Final = "Sum it up now."
 
 
-def lines(present: Turn, characters: int) -> list[Line]:
+def lines(present: PanelTurn, characters: int) -> list[RequestMessage]:
     """Builds the request: the question, and everything said about it."""
     exchanges = [
         bracketed(
@@ -34,7 +34,7 @@ def lines(present: Turn, characters: int) -> list[Line]:
         if each.words
     ]
     asked = context(
-        Persona("synthesis", SYSTEM), [], Turn(present.message), characters=2**31, reference_characters=characters,
+        Persona("synthesis", SYSTEM), [], PanelTurn(present.message), characters=2**31, reference_characters=characters,
         task=TASK,
     )  # fmt: skip
     return [*asked[:-1], *exchanges, asked[-1]]

@@ -24,14 +24,14 @@ from denizen.inbox.delivery import INTERRUPTED_AT_MOST
 from denizen.panel import advisors, assertions, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
 from denizen.panel.attached import attached_files
-from denizen.panel.background import Ask, Background, Brought, PendingTurn, VoiceBackground
+from denizen.panel.background import Background, Brought, PendingTurn, VoiceBackground, VoiceTurn
 from denizen.panel.context import (
-    Line,
     Omission,
     OtherReply,
+    PanelTurn,
     Persona,
     PersonMessage,
-    Turn,
+    RequestMessage,
     assistant_prompt,
     context,
     digest,
@@ -83,7 +83,7 @@ class Work:
     """The request for a reply, and what is needed to ask it."""
 
     claim: Claim
-    lines: tuple[Line, ...]
+    lines: tuple[RequestMessage, ...]
     model: str
     max_tokens: int
     reasoning: bool | None
@@ -421,8 +421,8 @@ class _Reading:
         self._background, self._brought = background, brought
         self._panels: dict[str, Panel] = {}
         self._rounds: dict[str, Round] = {}
-        self._past: dict[str, list[Turn]] = {}
-        self._presents: dict[tuple[str, int], Turn] = {}
+        self._past: dict[str, list[PanelTurn]] = {}
+        self._presents: dict[tuple[str, int], PanelTurn] = {}
 
     def panel(self, panel_id: SpaceId) -> Panel:
         if panel_id not in self._panels:
@@ -517,16 +517,16 @@ class _Reading:
             return VoiceBackground()
         said = PendingTurn(claim.panel_id, asked.turn, asked.message_id, _text_of(self._tx, asked.message_id))
         before = history.last_kept(self._tx, claim.panel_id, claim.voice, asked.turn)
-        ask = Ask(said, claim.voice, handle, had, before)
+        ask = VoiceTurn(said, claim.voice, handle, had, before)
         return self._background.tell(self._tx, ask, self._brought.get(claim.panel_id))
 
-    def _present(self, claim: Claim, step: int) -> Turn:
+    def _present(self, claim: Claim, step: int) -> PanelTurn:
         key = claim.round_id, step
         if key not in self._presents:
             self._presents[key] = history.present(self._tx, claim.panel_id, self._round(claim).turn, step)
         return self._presents[key]
 
-    def _past_of(self, claim: Claim, asked: Round) -> list[Turn]:
+    def _past_of(self, claim: Claim, asked: Round) -> list[PanelTurn]:
         if claim.round_id not in self._past:
             voices = [each.voice for each in asked.spoken]
             most = self.panel(claim.panel_id).settings.context_characters
@@ -584,7 +584,7 @@ _words = select_where(replies, "text", "round_id, voice", replies.c.part.in_(("r
 class AdvisorContext:
     """The request that a voice was sent."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RequestMessage, ...]
     exact: bool
     """Whether nothing of it was changed, forgotten or answered anew since."""
     reply: rounds.Reply

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from denizen.panel.context import Line, literal
+from denizen.panel.context import RequestMessage, literal
 from denizen.panel.tasks import fields_of, line
 
 if TYPE_CHECKING:
@@ -219,11 +219,11 @@ def positions_to_group(question: str | None, votes: Iterable[Mapping[str, Any]])
     return tuple(found.values()) if len(found) > 1 else ()
 
 
-def group_lines(question: str | None, positions: Sequence[str]) -> list[Line]:
+def group_lines(question: str | None, positions: Sequence[str]) -> list[RequestMessage]:
     """Builds the request to group these positions."""
     listed = "\n".join(f"{number}. {json.dumps(each, ensure_ascii=False)}" for number, each in enumerate(positions, 1))
     about = f"The vote was on this: {json.dumps(question, ensure_ascii=False)}\n\n" if question else ""
-    return [Line("system", _GROUP_SYSTEM), literal(f"{about}The positions:\n{listed}\n\nGroup them now.")]
+    return [RequestMessage("system", _GROUP_SYSTEM), literal(f"{about}The positions:\n{listed}\n\nGroup them now.")]
 
 
 def read_groups(response: ModelResponse, positions: Sequence[str]) -> dict[str, Any] | None:

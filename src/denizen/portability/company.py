@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import bindparam, select
-
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.restrictions import UNRESTRICTED_PARTS_ONLY
 from denizen.ids import EntityId, OrganizationId
 from denizen.portability.lines import EntityLine
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where
 from denizen.storage.schema import entities
 
-entity = statement(
-    select(entities.c.organization_id, entities.c.kind, entities.c.left_at).where(entities.c.id == bindparam("id"))
-)
+entity = select_where(entities, "organization_id, kind, left_at", "id")
 """The organization of an entity, its kind, and whether it has left."""
-_of_handle = statement(
-    select(entities.c.id, entities.c.kind).where(
-        entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
-    )
-)
+_of_handle = select_where(entities, "id, kind", "organization_id, handle")
 
 
 class Company:

@@ -27,7 +27,7 @@ from denizen.portability.lines import (
     CycleLine,
     CycleSpaceLine,
     EffectLine,
-    End,
+    EndLine,
     EntityLine,
     EntryLine,
     EventLine,
@@ -54,7 +54,7 @@ from denizen.portability.lines import (
     encode,
 )
 from denizen.portability.withholding import Withheld
-from denizen.storage.database import Database, Statement, Tx, statement, value
+from denizen.storage.database import Database, Statement, Tx, select_where, statement, value
 from denizen.storage.schema import (
     contents,
     cycle_spaces,
@@ -180,7 +180,7 @@ class _Written:
             raise InvalidInput(
                 "Something was forgotten during the export, and the file may still contain it. Export again."
             )
-        return encode(End(lines=self._count + 1))
+        return encode(EndLine(lines=self._count + 1))
 
 
 _forgotten = statement(
@@ -445,7 +445,7 @@ def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: 
     return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *stance_lines.named(tx, made), *made))
 
 
-_toolset = statement(select(toolsets.c.digest, toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))
+_toolset = select_where(toolsets, "digest, tools", "digest")
 
 
 def _tools_named(tx: Tx, digests: set[str]) -> list[ToolsetLine]:

@@ -15,16 +15,14 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
-
 from denizen.errors import InvalidInput, QuotaExceeded
 from denizen.files import storing
 from denizen.files.attaching import Attachment
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.ids import EntityId, FileId, OrganizationId
 from denizen.portability.lines import ChunkLine, FileLine, FilePageLine, OfFile
-from denizen.portability.reading import Fault, Source, require
-from denizen.storage.database import Database, Params, Tx, insert_into, statement
+from denizen.portability.reading import ExportFile, Fault, require
+from denizen.storage.database import Database, Params, Tx, insert_into, select_where, update_where
 from denizen.storage.schema import files, messages
 
 # Exporting
@@ -107,7 +105,7 @@ Contents = Mapping[str, str]
 
 
 async def store_contents(
-    db: Database, organization_id: OrganizationId, source: Source, limits: FileLimits
+    db: Database, organization_id: OrganizationId, source: ExportFile, limits: FileLimits
 ) -> dict[str, str]:
     """Stores the contents of a checked file that the organization does not have. Raises `QuotaExceeded`."""
     sizes = await asyncio.to_thread(_sizes, source)
@@ -120,11 +118,11 @@ async def store_contents(
     return stored
 
 
-def _sizes(source: Source) -> dict[str, int]:
+def _sizes(source: ExportFile) -> dict[str, int]:
     return {line.digest: line.size for _, line in source.lines() if isinstance(line, FileLine)}
 
 
-def _chunks(source: Source) -> Iterator[ChunkLine]:
+def _chunks(source: ExportFile) -> Iterator[ChunkLine]:
     return (line for _, line in source.lines() if isinstance(line, ChunkLine))
 
 
@@ -152,9 +150,9 @@ _add = insert_into(
     "alt",
     "created_at",
 )
-_taken = statement(select(files.c.id).where(files.c.id == bindparam("id")))
-_author = statement(select(messages.c.author_id).where(messages.c.id == bindparam("id")))
-_set_files = statement(update(messages).where(messages.c.id == bindparam("message")).values(files=bindparam("value")))
+_taken = select_where(files, "id", "id")
+_author = select_where(messages, "author_id", "id")
+_set_files = update_where(messages, "id", set_="files")
 
 
 def is_taken(tx: Tx, file_id: str) -> bool:
@@ -193,7 +191,7 @@ class Attaching:
                     Attachment(FileId(file_id), line.name, line.media_type, line.size, line.digest, line.alt)
                 )
         for message_id, found in attached.items():
-            self._tx.run(_set_files, message=message_id, value=json.dumps([asdict(each) for each in found]))
+            self._tx.run(_set_files, id=message_id, files=json.dumps([asdict(each) for each in found]))
 
     def _row(self, line: FileLine, file_id: str, message_id: str | None, agent_id: str | None) -> dict[str, Params]:
         author = None if message_id is None else self._tx.one(_author, id=message_id)

@@ -23,7 +23,7 @@ from denizen.ids import AgentId, OrganizationId
 from denizen.portability.file_lines import store_contents
 from denizen.portability.imported import Imported
 from denizen.portability.lives import check_agent, import_agent
-from denizen.portability.reading import Source
+from denizen.portability.reading import ExportFile
 from denizen.portability.spaces import check_space, import_space
 from denizen.storage.database import Database
 
@@ -41,7 +41,7 @@ async def take_in(
 ) -> Imported:
     """Imports the file: all of it or, with an error, nothing. For owners."""
     by.require("owner")
-    source = Source(path)
+    source = ExportFile(path)
     header = await asyncio.to_thread(source.header)
     if header.kind == "space":
         if handle is not None:

@@ -67,7 +67,7 @@ class Header(_Line):
     kind: Kind
 
 
-class End(_Line):
+class EndLine(_Line):
     """Marks the end of a complete file."""
 
     row: Literal["end"] = "end"
@@ -677,7 +677,7 @@ OfAgent: TypeAlias = (
     | OfStanding
 )
 OfSpace: TypeAlias = SpaceLine | MessageLine | PolicyLine | RollingLine | OfPanel
-Line: TypeAlias = OfAgent | OfSpace | EntityLine | OfMemory | OfFile | End
+Line: TypeAlias = OfAgent | OfSpace | EntityLine | OfMemory | OfFile | EndLine
 
 
 @cache

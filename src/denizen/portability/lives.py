@@ -11,7 +11,7 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import JsonValue, ValidationError
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.access import audit
 from denizen.access.operators import is_operator
@@ -67,14 +67,24 @@ from denizen.portability.lines import (
     StanceLine,
     ToolsetLine,
 )
-from denizen.portability.memories import Remembering
-from denizen.portability.reading import Fault, Source, first_line, require, require_valid
+from denizen.portability.memories import MemoryImport
+from denizen.portability.reading import ExportFile, Fault, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
 from denizen.portability.stance_lines import Conversations, Importer
 from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement, value
+from denizen.storage.database import (
+    Params,
+    Tx,
+    insert_ignore,
+    insert_into,
+    long_running,
+    select_where,
+    statement,
+    update_where,
+    value,
+)
 from denizen.storage.schema import (
     agents,
     cycle_spaces,
@@ -103,7 +113,7 @@ from denizen.tools.tool import digest_of
 # Checking
 
 
-def check_agent(source: Source) -> frozenset[str]:
+def check_agent(source: ExportFile) -> frozenset[str]:
     """Checks the file; returns the digests of the tools in it. Raises `ImportInvalid` for a line that cannot be
     imported.
     """
@@ -283,12 +293,12 @@ _add_passage = into(passages, PassageLine, "agent_id")
 _add_index = insert_into(recalls, "agent_id", "passages", "forgotten", "terms")
 _add_cycle_space = insert_ignore(cycle_spaces, ("cycle_id", "space_id", "agent_id"))
 _add_fact_space = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
-_space = statement(select(spaces.c.organization_id, spaces.c.private).where(spaces.c.id == bindparam("id")))
+_space = select_where(spaces, "organization_id, private", "id")
 _add_toolset = insert_ignore(toolsets, ("digest", "tools"))
 
-_message = statement(select(messages.c.space_id).where(messages.c.id == bindparam("id")))
-_home_of_file = statement(select(files.c.organization_id).where(files.c.id == bindparam("id")))
-_plan = statement(select(plans.c.id).where(plans.c.id == bindparam("id")))
+_message = select_where(messages, "space_id", "id")
+_home_of_file = select_where(files, "organization_id", "id")
+_plan = select_where(plans, "id", "id")
 _shell = statement(
     select(entities.c.handle)
     .join(agents, agents.c.id == entities.c.id)
@@ -300,7 +310,7 @@ _shell = statement(
         minds.c.cycle_count == 0,
     )
 )
-_revive = statement(update(agents).where(agents.c.id == bindparam("agent")).values(status="suspended"))
+_revive = update_where(agents, "id", status="suspended")
 
 
 @long_running
@@ -309,7 +319,7 @@ def import_agent(
     by: Requester,
     policy: DefinitionPolicy,
     organization_id: OrganizationId,
-    source: Source,
+    source: ExportFile,
     toolsets: Collection[str],
     contents: Contents,
     *,
@@ -374,7 +384,7 @@ def _admit(
     shell = tx.one(_shell, id=line.id, organization_id=home)
     if shell is not None and handle in (None, shell[0]):
         agent_id = AgentId(line.id)
-        tx.run(_revive, agent=agent_id)
+        tx.run(_revive, id=agent_id)
         directory.rename(tx, agent_id, called)
         registry.edit(tx, policy, agent_id, definition)
     else:
@@ -424,7 +434,7 @@ class _Arriving:
         self._facts: list[str] = []
         """Its goals, notes and plans, which do not say which cycle made them."""
         self._trusted = trusted
-        self._memories = Remembering(tx, agent_id, self._between, trusted)
+        self._memories = MemoryImport(tx, agent_id, self._between, trusted)
         self._files = Attaching(tx, home, contents)
         self._file_ids: dict[str, str] = {}
 

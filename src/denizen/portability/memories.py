@@ -78,7 +78,7 @@ def _in_base_64(vector: bytes) -> str:
     return base64.b64encode(vector).decode()
 
 
-class Remembering:
+class MemoryImport:
     """Imports memories, each with its owner; one whose id is in use gets a new one."""
 
     def __init__(self, tx: Tx, here: str, whose: Callable[[OfMemory], tuple[Owner, Owner]], trusted: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from denizen.errors import DenizenError, ImportInvalid
-from denizen.portability.lines import FORMAT, VERSION, AgentLine, End, Header, Kind, Line, SpaceLine, adapter
+from denizen.portability.lines import FORMAT, VERSION, AgentLine, EndLine, Header, Kind, Line, SpaceLine, adapter
 
 First = TypeVar("First", AgentLine, SpaceLine)
 
@@ -43,7 +43,7 @@ class _Begun(BaseModel):
     kind: str = ""
 
 
-class Source:
+class ExportFile:
     """A file that can be read repeatedly."""
 
     def __init__(self, path: Path) -> None:
@@ -73,7 +73,7 @@ class Source:
             if last:
                 raise self.fault(number, "there is more after the end")
             line = self._parsed(adapter(), number, raw, "it cannot be read")
-            if isinstance(line, End):
+            if isinstance(line, EndLine):
                 if line.lines != number:
                     raise self.fault(number, f"this should be line {line.lines:,}: a line is missing or repeated")
                 last = number
@@ -108,7 +108,7 @@ class Source:
             raise self.fault(number, _told(error, otherwise)) from None
 
 
-def first_line(source: Source, kind: type[First]) -> First:
+def first_line(source: ExportFile, kind: type[First]) -> First:
     """Reads the first line after the header. Raises `ImportInvalid` if it is of another kind."""
     for number, line in source.lines():
         if not isinstance(line, kind):

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from denizen.access import audit
 from denizen.access.operators import is_operator
@@ -38,19 +38,28 @@ from denizen.portability.lines import (
     RollingLine,
     SpaceLine,
 )
-from denizen.portability.memories import Remembering
+from denizen.portability.memories import MemoryImport
 from denizen.portability.panels import Assembling, Board
-from denizen.portability.reading import Source, first_line, require, require_valid
+from denizen.portability.reading import ExportFile, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
+from denizen.storage.database import (
+    Params,
+    Tx,
+    insert_ignore,
+    insert_into,
+    long_running,
+    select_where,
+    statement,
+    update_where,
+)
 from denizen.storage.schema import advisors, files, memberships, memory_policies, messages, rollings, rounds, spaces
 
 # Checking
 
 
-def check_space(source: Source) -> frozenset[str]:
+def check_space(source: ExportFile) -> frozenset[str]:
     """Checks the file; returns the ids of its messages, advisors and rounds. Raises `ImportInvalid` for an invalid
     line.
     """
@@ -67,7 +76,7 @@ def check_space(source: Source) -> frozenset[str]:
 class _Room:
     """The space read from a file so far: later lines must not contradict it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ExportFile) -> None:
         self._fault = source.fault
         self.said = 0
         self._space: SpaceLine | None = None
@@ -139,31 +148,16 @@ class _Room:
 
 # Writing
 
-_take_place = statement(
-    update(spaces)
-    .where(spaces.c.id == bindparam("space"))
-    .values(
-        kind=bindparam("of_kind"),
-        name=bindparam("called"),
-        private=bindparam("is_private"),
-        floor=bindparam("new_floor"),
-        agent_run_limit=bindparam("new_limit"),
-    )
-)
+_take_place = update_where(spaces, "id", set_="kind, name, private, floor, agent_run_limit")
 _TAKEN: Final = tuple(
     statement(select(table.c.id).where(table.c.id == bindparam("id"))) for table in (messages, advisors, rounds, files)
 )
 _add_message = into(messages, MessageLine, "space_id")
 _add_policy = insert_ignore(memory_policies)
 _add_rolling = into(rollings, RollingLine, "space_id")
-_set_last = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=bindparam("last")))
+_set_last = update_where(spaces, "id", set_="last_seq")
 _join = insert_into(memberships, "space_id", "entity_id", "role", "attention", "read_seq", "joined_at")
-_newest = statement(
-    select(messages.c.created_at)
-    .where(messages.c.space_id == bindparam("space_id"))
-    .order_by(messages.c.created_at.desc())
-    .limit(1)
-)
+_newest = select_where(messages, "created_at", "space_id", order_by="created_at desc", limit=1)
 
 
 @long_running
@@ -171,7 +165,7 @@ def import_space(
     tx: Tx,
     by: Requester,
     organization_id: OrganizationId,
-    source: Source,
+    source: ExportFile,
     ids: Collection[str],
     contents: Contents,
     *,
@@ -189,7 +183,7 @@ def import_space(
     for _, line in source.lines():
         filling.add(line)
     counts = filling.finish()
-    tx.run(_set_last, space=space_id, last=first.messages)
+    tx.run(_set_last, id=space_id, last_seq=first.messages)
     _seat(tx, space_id, filling.company, first.messages)
     audit.record(tx, organization_id, by.actor, "import_file", space_id, kind="space", messages=first.messages)
     return Imported(
@@ -207,8 +201,8 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
     """Creates a space without members, or takes the placeholder that an earlier import of an agent made."""
     private = bool(line.private)
     if stance_lines.is_kept_place(tx, home, line.id):
-        settings = {"of_kind": line.kind, "is_private": int(private), "new_limit": line.agent_run_limit}
-        tx.run(_take_place, space=line.id, called=name, new_floor=line.floor, **settings)
+        settings = {"kind": line.kind, "private": int(private), "agent_run_limit": line.agent_run_limit}
+        tx.run(_take_place, id=line.id, name=name, floor=line.floor, **settings)
         return SpaceId(line.id)
     return directory.create_space(
         tx,
@@ -259,7 +253,7 @@ class _Filling:
         self._files = Attaching(tx, home, contents)
         self._board = Assembling(tx, home, space_id, self._rows, trusted)
         here, before = Owner("conversation", home, space_id), Owner("conversation", home, SpaceId(old))
-        self._memories = Remembering(tx, space_id, lambda _line: (here, before), trusted)
+        self._memories = MemoryImport(tx, space_id, lambda _line: (here, before), trusted)
 
     def add(self, line: Line) -> None:
         self._counts[line.row] += 1

@@ -35,7 +35,7 @@ from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Statement, Tx, insert_ignore, statement
+from denizen.storage.database import Statement, Tx, insert_ignore, select_where, statement
 from denizen.storage.schema import (
     agents,
     cycles,
@@ -170,7 +170,7 @@ _ADD: Final[Mapping[type[OfStanding], Statement]] = {
     SignalLine: into(signals, SignalLine, "agent_id"),
     ReflectionLine: into(reflections, ReflectionLine, "agent_id"),
 }
-_home_of = statement(select(spaces.c.organization_id, spaces.c.private).where(spaces.c.id == bindparam("id")))
+_home_of = select_where(spaces, "organization_id, private", "id")
 _NAMED_BY_OTHERS: Final = tuple(
     statement(
         select(agents.c.id)
@@ -189,11 +189,7 @@ _nobody_is_in = (
     ~exists().where(memberships.c.space_id == spaces.c.id),
     ~exists().where(panels.c.space_id == spaces.c.id),
 )
-_kept_place = statement(
-    select(spaces.c.id).where(
-        spaces.c.id == bindparam("id"), spaces.c.organization_id == bindparam("organization_id"), *_nobody_is_in
-    )
-)
+_kept_place = select_where(spaces, "id", "id, organization_id", *_nobody_is_in)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import one_line
 from denizen.plans import told_changes
 from denizen.profiles.presets import Presets
-from denizen.profiles.router import Cached, Choice, ProfileChoice, choose
+from denizen.profiles.router import Cached, PresetChoice, ProfileChoice, choose
 from denizen.storage.database import Tx, select_where, statement, update_where
 from denizen.storage.schema import stances
 
@@ -40,7 +40,7 @@ class Profiling:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class CycleProfile:
     """The profile of one conversation in one cycle."""
 
     space_id: SpaceId
@@ -75,7 +75,9 @@ _stance = select_where(
 )
 
 
-def choose_for(tx: Tx, agent_id: AgentId, events: Sequence[Event], by: Profiling, *, characters: int) -> list[Turn]:
+def choose_for(
+    tx: Tx, agent_id: AgentId, events: Sequence[Event], by: Profiling, *, characters: int
+) -> list[CycleProfile]:
     """Chooses the profiles for the conversations of these events. Writes nothing."""
     said: dict[str, list[Event]] = {}
     for event in events:
@@ -95,15 +97,15 @@ class _Chooser:
     characters: int
 
 
-def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], by: _Chooser) -> Turn:
+def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], by: _Chooser) -> CycleProfile:
     row = tx.one(_stance, agent_id=agent_id, space_id=space_id)
     turns, reviewed, asked, preset, reason, before, overrides = row or (0, 0, 0, None, "", None, None)
-    cached = None if row is None else Cached(Choice(preset, reason), turns, reviewed, bool(asked))
+    cached = None if row is None else Cached(PresetChoice(preset, reason), turns, reviewed, bool(asked))
     own: dict[str, Any] = json.loads(overrides) if overrides else {}
     pinned = own.get("preset") or by.pinned
     if pinned in by.presets.presets:
         # Once it is unset, the rules decide again at once.
-        chosen = ProfileChoice(Choice(pinned, "set by hand"), turns + 1, 0)
+        chosen = ProfileChoice(PresetChoice(pinned, "set by hand"), turns + 1, 0)
     else:
         text = "\n".join(event.text for event in heard)
         chosen = choose(by.presets, own.get("mode") or by.mode, text, cached)
@@ -114,11 +116,11 @@ def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], 
     fact = None if line is None else of_space(heard[0].space_name or "", space_id, line)
     told = None if line == before else _told(heard[0], before, fact)
     fresh = chosen.is_new or line != before or (choice.preset, choice.reason) != (preset, reason)
-    return Turn(space_id, chosen, line, fact, told, fresh)
+    return CycleProfile(space_id, chosen, line, fact, told, fresh)
 
 
-def _without(pinned: str, choice: Choice) -> Choice:
-    return Choice(choice.preset, f"{choice.reason}; {pinned!r} was set by hand, and is not there")
+def _without(pinned: str, choice: PresetChoice) -> PresetChoice:
+    return PresetChoice(choice.preset, f"{choice.reason}; {pinned!r} was set by hand, and is not there")
 
 
 def line_of(presets: Presets, preset: str | None, characters: int) -> str | None:

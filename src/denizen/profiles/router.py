@@ -13,7 +13,7 @@ from denizen.profiles.presets import Presets, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PresetChoice:
     """A preset, and why it was chosen. Without an id: no preset."""
 
     preset: str | None
@@ -24,7 +24,7 @@ class Choice:
 class Cached:
     """The choice in force in a conversation."""
 
-    choice: Choice
+    choice: PresetChoice
     turns: int
     """Turns of the conversation so far."""
     reviewed: int
@@ -37,7 +37,7 @@ class Cached:
 class ProfileChoice:
     """The choice for a turn."""
 
-    choice: Choice
+    choice: PresetChoice
     turn: int
     """The number of this turn."""
     reviewed: int
@@ -56,7 +56,7 @@ def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> 
     if why is None and cached is not None:
         return ProfileChoice(cached.choice, turn, cached.reviewed)
     found = route(presets, mode, message)
-    return ProfileChoice(Choice(found.preset, f"{found.reason} ({why})"), turn, turn)
+    return ProfileChoice(PresetChoice(found.preset, f"{found.reason} ({why})"), turn, turn)
 
 
 def why_review(presets: Presets, cached: Cached | None) -> str | None:
@@ -72,11 +72,11 @@ def why_review(presets: Presets, cached: Cached | None) -> str | None:
     return None
 
 
-def route(presets: Presets, mode: str, message: str) -> Choice:
+def route(presets: Presets, mode: str, message: str) -> PresetChoice:
     """Applies the rules to this message; if none applies, takes the default of the mode."""
     for rule in presets.rules:
         if applies(rule, mode, message):
-            return Choice(rule.preset, f"rule {rule.id!r}{_because(rule, message)}")
+            return PresetChoice(rule.preset, f"rule {rule.id!r}{_because(rule, message)}")
     return default(presets, mode)
 
 
@@ -111,18 +111,18 @@ def _because(rule: Rule, message: str) -> str:
     return f": the message has {len(message):,} characters" if rule.least or rule.most is not None else ""
 
 
-def default(presets: Presets, mode: str) -> Choice:
+def default(presets: Presets, mode: str) -> PresetChoice:
     """Returns the preset of exactly this mode, otherwise of the longest matching pattern, otherwise the general one."""
     by_mode = presets.by_mode
     if mode in by_mode:
-        return Choice(by_mode[mode], f"default of the mode {mode!r}")
+        return PresetChoice(by_mode[mode], f"default of the mode {mode!r}")
     if (pattern := _longest(by_mode, mode)) is not None:
-        return Choice(by_mode[pattern], f"default of modes with {pattern!r}")
+        return PresetChoice(by_mode[pattern], f"default of modes with {pattern!r}")
     if presets.default is not None:
-        return Choice(presets.default, "default")
+        return PresetChoice(presets.default, "default")
     if "default" in by_mode:
-        return Choice(by_mode["default"], "default")
-    return Choice(None, "no rule applies, and there is no default")
+        return PresetChoice(by_mode["default"], "default")
+    return PresetChoice(None, "no rule applies, and there is no default")
 
 
 def _longest(by_mode: Mapping[str, str], mode: str) -> str | None:

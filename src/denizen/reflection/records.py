@@ -17,7 +17,7 @@ from denizen.errors import NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.plans import told_changes
 from denizen.reflection.cursor import AGENT_CURSOR, Claimant
-from denizen.reflection.stance_store import AGENTS, Conversation, Run, Stance, upsert
+from denizen.reflection.stance_store import AGENTS, ReflectedTurn, Run, Stance, upsert
 from denizen.reflection.state import Adjustment
 from denizen.storage.database import Tx, select_where, statement, update_where, value, values
 from denizen.storage.schema import agents, leases, memberships, minds, reflecting, stances
@@ -109,7 +109,7 @@ def leave_past(tx: Tx, agent_id: AgentId) -> None:
 
 
 def keep_turn(
-    tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation], *, forgotten: int, instance: str
+    tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[ReflectedTurn], *, forgotten: int, instance: str
 ) -> bool:
     """Stores the result of reflecting on the cycle. Returns False, and changes nothing, if another instance does it, or
     something was forgotten meanwhile.

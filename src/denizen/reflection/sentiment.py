@@ -74,7 +74,7 @@ _APOSTROPHES: Final = str.maketrans("\u2019\u02bc\u2018", "'''")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Sentiment:
     """The sentiment of one message."""
 
     score: float
@@ -96,14 +96,14 @@ def confusion_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_line(each).lower() for each in found))
 
 
-def by_lexicon(text: str) -> Reading:
+def by_lexicon(text: str) -> Sentiment:
     """Reads the text, in English or German, with VADER's rules."""
     # VADER only knows "don't" with a straight apostrophe.
     looked_at = excerpt(text, LOOKED_AT).translate(_APOSTROPHES)
     language = lexicon.language_of(looked_at)
     analyzer, prepared = _analyzer(language), lexicon.prepared(looked_at, language)
     score = float(analyzer.polarity_scores(prepared)["compound"])
-    return Reading(score, abs(score), _negative_words(analyzer, prepared), confusion_in(looked_at))
+    return Sentiment(score, abs(score), _negative_words(analyzer, prepared), confusion_in(looked_at))
 
 
 def excerpt(text: str, characters: int) -> str:
@@ -137,12 +137,12 @@ def _analyzer(language: lexicon.Language) -> _Analyzer:
     return analyzer
 
 
-def by_classifier(classifier: Classifier, text: str) -> Reading:
+def by_classifier(classifier: Classifier, text: str) -> Sentiment:
     """Asks the operator's classifier. Raises `InvalidInput` if its answer is invalid."""
     return checked(classifier(text), text)
 
 
-def checked(answer: object, text: str) -> Reading:
+def checked(answer: object, text: str) -> Sentiment:
     """Validates the answer of a classifier or a model. Raises `InvalidInput`."""
     given: Mapping[str, Any] = cast("Any", answer) if isinstance(answer, Mapping) else {"score": answer}
     score = _number(given.get("score"), -1)
@@ -154,7 +154,7 @@ def checked(answer: object, text: str) -> Reading:
     said = confusion_in(text)
     if given.get("confused") is True and not said:
         said = ("(as the model sees it)",)
-    return Reading(score, intensity, 0, said)
+    return Sentiment(score, intensity, 0, said)
 
 
 def _number(value: object, least: float) -> float | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from denizen.reflection.settings import SentimentSettings, Signal
 
 if TYPE_CHECKING:
-    from denizen.reflection.sentiment import Reading
+    from denizen.reflection.sentiment import Sentiment
 
 STRONG_FRUSTRATION: Final = 0.6
 STRONG_SATISFACTION: Final = 0.5
@@ -58,7 +58,7 @@ class DetectedSignal:
     rule: str
 
 
-def count(before: Counters, reading: Reading, characters: int, settings: SentimentSettings) -> Counters:
+def count(before: Counters, reading: Sentiment, characters: int, settings: SentimentSettings) -> Counters:
     """Returns the counters after one more turn. A turn is negative, positive or neither; and confused or not."""
     negative, positive = reading.score < settings.frustration_threshold, reading.score > settings.satisfaction_threshold
     confused = is_confused(reading, settings)
@@ -75,13 +75,13 @@ def count(before: Counters, reading: Reading, characters: int, settings: Sentime
     )
 
 
-def is_confused(reading: Reading, settings: SentimentSettings) -> bool:
+def is_confused(reading: Sentiment, settings: SentimentSettings) -> bool:
     """Whether the person says so, or uses many negative words with a neutral score."""
     neutral = settings.frustration_threshold <= reading.score <= settings.satisfaction_threshold
     return bool(reading.confusion) or (neutral and reading.negative_words >= MANY_NEGATIVE_WORDS)
 
 
-def detect(after: Counters, reading: Reading, settings: SentimentSettings) -> Iterator[DetectedSignal]:
+def detect(after: Counters, reading: Sentiment, settings: SentimentSettings) -> Iterator[DetectedSignal]:
     """Yields the signals of a person's turn after it was counted."""
     score, enough = reading.score, settings.consecutive_turns_for_trigger
     if score < settings.frustration_threshold and reading.intensity > STRONG_FRUSTRATION:

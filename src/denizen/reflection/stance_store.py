@@ -18,7 +18,16 @@ from denizen.ids import EntityId, SpaceId
 from denizen.reflection.signals import Counters, DetectedSignal
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.shapes.vocabulary import ReflectionOutcome as Outcome
-from denizen.storage.database import Statement, Tx, insert_into, insert_or_update, statement, storable, value
+from denizen.storage.database import (
+    Statement,
+    Tx,
+    insert_into,
+    insert_or_update,
+    select_where,
+    statement,
+    storable,
+    value,
+)
 from denizen.storage.schema import (
     feelings,
     reflections,
@@ -91,7 +100,7 @@ class PersonSignal:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ReflectedTurn:
     """The result of reflecting on one turn of a conversation."""
 
     space_id: SpaceId
@@ -175,11 +184,7 @@ class StanceStore:
         )
         self._put_state = upsert(of_stances, "mood", "skill", "complexity", "mind_line", "imprints")
         self._put_turn = upsert(of_stances, "reflected_turns")
-        self._counters = statement(
-            select(of_feelings.c.counters).where(
-                *_there(of_feelings, who), of_feelings.c.person_id == bindparam("person_id")
-            )
-        )
+        self._counters = select_where(of_feelings, "counters", "person_id", *_there(of_feelings, who))
         self._feel = upsert(of_feelings, "counters")
         self._drop_feelings = statement(delete(of_feelings).where(*_there(of_feelings, who)))
         self._signal = insert_into(
@@ -254,7 +259,7 @@ class StanceStore:
         tx.run(self._drop_feelings, who=who, space=space_id)
         return self._enter(tx, who, before, Run(None, "reset", None), settled, None, by)
 
-    def keep(self, tx: Tx, who: str, when: int, came: Conversation) -> bool:
+    def keep(self, tx: Tx, who: str, when: int, came: ReflectedTurn) -> bool:
         """Stores the result of reflecting on a turn of the conversation.
 
         If someone has set or reset the state meanwhile, theirs stays: this result is outdated, and only the turn is

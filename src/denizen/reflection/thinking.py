@@ -34,10 +34,10 @@ from denizen.models.prices import Usage
 from denizen.models.tokens import estimate_message
 from denizen.reflection import configuration, sentiment, signals, stance_store, state, templates
 from denizen.reflection.configuration import Configuration, Effective
-from denizen.reflection.sentiment import Classifier, Reading
+from denizen.reflection.sentiment import Classifier, Sentiment
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.signals import Counters
-from denizen.reflection.stance_store import Conversation, PersonSignal, Run, Stance
+from denizen.reflection.stance_store import PersonSignal, ReflectedTurn, Run, Stance
 from denizen.reflection.state import Adjustment
 
 log_line = structlog.get_logger(__name__)
@@ -90,7 +90,7 @@ class Reflector:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnToReflect:
     """One turn of a conversation to reflect on."""
 
     stance: Stance
@@ -115,13 +115,13 @@ class Turn:
         return self.stance.reflected_turns + 1
 
 
-Read = Callable[[Reflector, Effective, str], Awaitable[Reading | None]]
+Read = Callable[[Reflector, Effective, str], Awaitable[Sentiment | None]]
 """Reads the sentiment of a message."""
 
 
-async def think(reflector: Reflector, turn: Turn, read: Read | None = None) -> Conversation:
+async def think(reflector: Reflector, turn: TurnToReflect, read: Read | None = None) -> ReflectedTurn:
     """Reflects on the turn. Raises only errors of the database."""
-    nothing = Conversation(turn.stance.space_id, turn.number, {}, (), (), turn.last_line)
+    nothing = ReflectedTurn(turn.stance.space_id, turn.number, {}, (), (), turn.last_line)
     try:
         settings = reflector.effective(turn.stance)
         if settings.idle:
@@ -139,18 +139,18 @@ class Pending(Generic[K]):
     """The next turn of an agent or a panel to reflect on: as it is seen in each conversation, or by each advisor."""
 
     number: int
-    turns: Mapping[K, Turn]
+    turns: Mapping[K, TurnToReflect]
     forgotten: int
     """How often something had been forgotten when it was read."""
 
 
 async def think_over_all(
     pending: Pending[K], reflector_of: Callable[[K], Reflector], *, at_once: int = 1, read: Read | None = None
-) -> dict[K, Conversation]:
+) -> dict[K, ReflectedTurn]:
     """Reflects on the turn in each conversation, or for each advisor; so many at the same time."""
     slots = asyncio.Semaphore(at_once)
 
-    async def over(key: K) -> Conversation:
+    async def over(key: K) -> ReflectedTurn:
         async with slots:
             return await think(reflector_of(key), pending.turns[key], read)
 
@@ -164,7 +164,7 @@ async def think_over_all(
         await asyncio.gather(*thoughts, return_exceptions=True)
 
 
-async def _think(reflector: Reflector, settings: Effective, turn: Turn, read: Read) -> Conversation:
+async def _think(reflector: Reflector, settings: Effective, turn: TurnToReflect, read: Read) -> ReflectedTurn:
     counted: dict[EntityId, Counters] = {}
     seen: list[PersonSignal] = []
     felt: dict[EntityId | None, PersonSentiment] = {None: PersonSentiment()}
@@ -183,11 +183,14 @@ async def _think(reflector: Reflector, settings: Effective, turn: Turn, read: Re
         seen.append(PersonSignal(None, wrong))
     due = [(each, cause, felt[person]) for each, cause, person in _due(settings, turn.number, seen)]
     runs = await _ask_all(reflector, settings, turn, due)
-    return Conversation(turn.stance.space_id, turn.number, counted, seen, runs, turn.last_line)
+    return ReflectedTurn(turn.stance.space_id, turn.number, counted, seen, runs, turn.last_line)
 
 
 async def _ask_all(
-    reflector: Reflector, settings: Effective, turn: Turn, due: Sequence[tuple[Metaprompt, str, PersonSentiment]]
+    reflector: Reflector,
+    settings: Effective,
+    turn: TurnToReflect,
+    due: Sequence[tuple[Metaprompt, str, PersonSentiment]],
 ) -> list[Run]:
     runs: list[Run] = []
     stance = turn.stance
@@ -202,7 +205,7 @@ async def _ask_all(
     return runs
 
 
-async def reading_of(reflector: Reflector, settings: Effective, text: str) -> Reading | None:
+async def reading_of(reflector: Reflector, settings: Effective, text: str) -> Sentiment | None:
     """Reads the sentiment of a message; None if that is not possible."""
     try:
         match settings.sentiment.method:
@@ -223,11 +226,11 @@ async def reading_of(reflector: Reflector, settings: Effective, text: str) -> Re
         return None
 
 
-async def _ask_for_reading(reflector: Reflector, settings: Effective, text: str) -> Reading:
+async def _ask_for_reading(reflector: Reflector, settings: Effective, text: str) -> Sentiment:
     named = await reflector.model_for(settings.sentiment.model or settings.model)
     quoted = "\n".join(f"| {line}" for line in sentiment.excerpt(text, READ_CHARACTERS).splitlines())
 
-    def check(answer: object) -> Reading | str:
+    def check(answer: object) -> Sentiment | str:
         try:
             return sentiment.checked(answer, text)
         except InvalidInput as error:
@@ -244,7 +247,7 @@ class PersonSentiment:
     """The sentiment and the counters of the person that a metaprompt is about."""
 
     counters: Counters = field(default_factory=Counters)
-    reading: Reading | None = None
+    reading: Sentiment | None = None
 
 
 def _due(
@@ -288,7 +291,7 @@ def values(stance: Stance, felt: PersonSentiment, said: str, errors: Sequence[st
     }
 
 
-def _in_words(reading: Reading | None) -> str:
+def _in_words(reading: Sentiment | None) -> str:
     if reading is None:
         return "unknown"
     word = "negative" if reading.score <= -0.05 else "positive" if reading.score >= 0.05 else "neutral"
@@ -408,7 +411,7 @@ async def paid_call(
     kept = await purse.keep(named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings)))
     if temperature is not None:
         settings["temperature"] = temperature
-    answer: request.Answer | None = None
+    answer: request.RunningAnswer | None = None
     try:
         async with (
             asyncio.timeout(patience(named[1], SECONDS)),
@@ -451,7 +454,7 @@ Keep = Callable[[Run], Awaitable[bool]]
 
 
 async def try_metaprompt(
-    reflector: Reflector, turn: Turn, felt: PersonSentiment, metaprompt: Metaprompt, keep: Keep | None
+    reflector: Reflector, turn: TurnToReflect, felt: PersonSentiment, metaprompt: Metaprompt, keep: Keep | None
 ) -> MetapromptTrial:
     """Asks the metaprompt now. Only with `keep` does the answer change anything; it is paid for in any case."""
     stance = turn.stance
@@ -467,4 +470,4 @@ async def try_metaprompt(
 
 def last_felt(counted: Counters) -> PersonSentiment:
     """Returns the sentiment of the last speaker, from the counters."""
-    return PersonSentiment(counted, Reading(counted.scores[-1], abs(counted.scores[-1])) if counted.scores else None)
+    return PersonSentiment(counted, Sentiment(counted.scores[-1], abs(counted.scores[-1])) if counted.scores else None)

@@ -15,7 +15,7 @@ from fastapi import Request, Response
 from pydantic import JsonValue, ValidationError
 
 from denizen.agents import messaging, public_tasks
-from denizen.agents.chatting import Answer
+from denizen.agents.chatting import AnswerState
 from denizen.agents.explaining import answer_so_far
 from denizen.agents.public_tasks import PublicTask
 from denizen.errors import DenizenError, InvalidInput, NotFound
@@ -130,7 +130,7 @@ async def _send(operation: Operation) -> Result:
             task = await _begin(operation, given)
             seconds = operation.context.limits.completion_seconds
             waiting = wait_while_there(operation.context, task.asked, seconds, operation.request.receive)
-            answer = await waiting or Answer("working")
+            answer = await waiting or AnswerState("working")
     note = await _note(operation, answer)
     return {"task": task_out(task, answer, note, history=given.configuration.history_length)}
 
@@ -247,7 +247,7 @@ async def _shown(
     return task_out(task, answer, await _note(operation, answer), history=history, artifacts=artifacts)
 
 
-async def _note(operation: Operation, answer: Answer) -> str:
+async def _note(operation: Operation, answer: AnswerState) -> str:
     if not answer.note:
         return ""
     waiting = await operation.context.runtime.db.read(chat.seen_by, operation.caller, answer)
@@ -290,7 +290,7 @@ class _Updates:
             await say(HEARTBEAT)
             return
         if not self._begun:
-            working = status_out(self._task, Answer("working"), "") | {"state": "TASK_STATE_WORKING"}
+            working = status_out(self._task, AnswerState("working"), "") | {"state": "TASK_STATE_WORKING"}
             await self._say(say, {"statusUpdate": {**self._names, "status": working}})
         update: dict[str, JsonValue] = {**self._names, "artifact": artifact_out([text]), "append": self._begun}
         self._begun = True

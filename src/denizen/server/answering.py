@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from starlette.types import Receive
 
 from denizen.agents import chatting, explaining
-from denizen.agents.chatting import Answer, AwaitedMessage
+from denizen.agents.chatting import AnswerState, AwaitedMessage
 from denizen.bus.port import Gap
 from denizen.bus.streams import (
     WANTED,
@@ -47,7 +47,7 @@ STOPPING: Final = (
 
 Pass: TypeAlias = Callable[[str], Awaitable[None]]
 """Takes the next piece of the answer's text; an empty one means that the connection is alive."""
-LastWords: TypeAlias = Callable[[Answer], Awaitable[str]]
+LastWords: TypeAlias = Callable[[AnswerState], Awaitable[str]]
 """Returns a text to append to the answer, or an empty one."""
 
 
@@ -57,7 +57,7 @@ async def wait(
     seconds: float,
     pass_on: Pass | None = None,
     last_words: LastWords | None = None,
-) -> Answer:
+) -> AnswerState:
     """Waits until the answer is settled, the time is over, or the server stops."""
     until = context.runtime.clock.now() + int(seconds * SECOND)
     async with listening(context, {space_topic(asked.space_id), agent_topic(asked.agent_id)}) as ear:
@@ -87,7 +87,9 @@ async def something_came(context: Context, ear: Ear, seconds: float) -> bool:
         ending.cancel()
 
 
-async def wait_while_there(context: Context, asked: AwaitedMessage, seconds: float, receive: Receive) -> Answer | None:
+async def wait_while_there(
+    context: Context, asked: AwaitedMessage, seconds: float, receive: Receive
+) -> AnswerState | None:
     """Like `wait`, for a client that may disconnect: then stops waiting and returns None."""
     return await while_there(wait(context, asked, seconds), receive)
 
@@ -111,7 +113,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _stopped(answer: Answer) -> Answer:
+def _stopped(answer: AnswerState) -> AnswerState:
     """Returns the answer if the agent is done; otherwise with the reason why nobody waits any more."""
     # Not an error: clients retry by themselves after one, and would post the message twice.
     return answer if answer.over else replace(answer, note=STOPPING)
@@ -132,7 +134,7 @@ class _Waiting:
         self._its: set[MessageId] = set()
         """The texts that the cycle which took the message is writing: no other is part of the answer."""
 
-    async def until(self, deadline: int) -> Answer:
+    async def until(self, deadline: int) -> AnswerState:
         ear, clock, limits = self._ear, self._context.runtime.clock, self._context.limits
         answer = await self._look()
         if answer.cycle_id is not None and not answer.over:
@@ -158,7 +160,7 @@ class _Waiting:
         """Sends the client what is left."""
         await self._pass(self._telling.end(note))
 
-    async def _hear(self, item: StreamFrame | Gap, answer: Answer) -> Answer:
+    async def _hear(self, item: StreamFrame | Gap, answer: AnswerState) -> AnswerState:
         match item:
             case Gap():
                 for aborted in self._live.lost():
@@ -195,7 +197,7 @@ class _Waiting:
         if spaces := self._live.wanted():
             self._context.runtime.bus.publish(WANTED, wanted_payload(spaces))
 
-    async def _look(self) -> Answer:
+    async def _look(self) -> AnswerState:
         answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
         while answer.agent_id is not None and answer.agent_id not in self._heard_of:
             # The floor has passed the message on. Checked again, because the agent may have ended meanwhile.

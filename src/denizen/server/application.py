@@ -12,7 +12,7 @@ from denizen import __version__
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
 from denizen.server import describing, problems
-from denizen.server.context import Context, Limits
+from denizen.server.context import Context, ServerLimits
 from denizen.server.gate import Gate
 from denizen.server.observing import Observer
 from denizen.server.reach import Reach
@@ -33,7 +33,7 @@ Errors are `application/problem+json`: decide by their `code`."""
 def create_app(
     runtime: Runtime,
     *,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     reach: Reach | None = None,
     oidc: OidcSettings | None = None,
     oidc_client_secret: str = "",
@@ -47,7 +47,7 @@ def create_app(
     request that needs it, and all of them for the OpenAPI document: for a process that should start soon.
     """
     issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock, oidc_client_secret)
-    context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web), push)
+    context = Context(runtime, limits or ServerLimits(), reach or Reach(), issuer, WebFiles(web), push)
     app = FastAPI(
         title="Denizen",
         version=__version__,

@@ -22,7 +22,7 @@ import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from denizen.clock import SECOND, Clock
-from denizen.server.context import Limits
+from denizen.server.context import ServerLimits
 from denizen.server.problems import KINDS, MEDIA_TYPE
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ def raise_descriptor_limit() -> None:
 class Places:
     """Counts the connections, in total and by address."""
 
-    def __init__(self, limits: Limits, is_proxy: Callable[[str], bool]) -> None:
+    def __init__(self, limits: ServerLimits, is_proxy: Callable[[str], bool]) -> None:
         self._most = _at_most(limits.connections)
         self._per_address = limits.connections_per_address
         self._is_proxy = is_proxy
@@ -94,7 +94,7 @@ def _at_most(wanted: int) -> int:
 class LimitedProtocol(H11Protocol):
     """One connection, counted and with deadlines."""
 
-    def __init__(self, *, limits: Limits, places: Places, **given: Any) -> None:
+    def __init__(self, *, limits: ServerLimits, places: Places, **given: Any) -> None:
         super().__init__(**given)
         self._limits = limits
         self._places = places
@@ -264,7 +264,7 @@ class TlsProtocol(asyncio.Protocol):
 class Handshakes:
     """The TLS handshakes in progress."""
 
-    def __init__(self, tls: ssl.SSLContext, limits: Limits, places: Places, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tls: ssl.SSLContext, limits: ServerLimits, places: Places, tasks: asyncio.TaskGroup) -> None:
         self.context = tls
         self.places = places
         self.seconds = limits.header_seconds

@@ -28,7 +28,7 @@ REMEMBERED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """The limits on requests and connections."""
 
     body_bytes: int = 2 * 1024 * 1024
@@ -70,7 +70,7 @@ class Context:
     """The dependencies of one app. The caller opens the runtime before the app and closes it after."""
 
     runtime: Runtime
-    limits: Limits
+    limits: ServerLimits
     reach: Reach = field(default_factory=Reach)
     issuer: Issuer | None = None
     """The identity provider whose tokens are accepted."""

@@ -32,7 +32,7 @@ from starlette.types import Receive, Scope, Send
 from denizen import __version__
 from denizen.access.roles import Role, reaches
 from denizen.agents import chatting, managing
-from denizen.agents.chatting import Answer, AwaitedMessage, Question
+from denizen.agents.chatting import AnswerState, AwaitedMessage, Question
 from denizen.errors import DenizenError, NotAMember, NotFound
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS, wait
 from denizen.server.auth import Caller, require
@@ -155,7 +155,7 @@ async def _ask(call: ToolCall, given: Ask) -> CallToolResult:
     return _answered(given, asked, answer, note)
 
 
-def _answered(given: Ask, asked: AwaitedMessage, answer: Answer, note: str) -> CallToolResult:
+def _answered(given: Ask, asked: AwaitedMessage, answer: AnswerState, note: str) -> CallToolResult:
     said = final_response(answer).markdown
     if answer.outcome == "working":
         note = f"{note} {given.agent} has not finished. Repeat this call to go on waiting.".strip()

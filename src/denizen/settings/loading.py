@@ -116,7 +116,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SettingsFile:
     """A file that was looked for."""
 
     path: Path
@@ -132,7 +132,7 @@ class Loaded:
     settings: Settings
     origins: Mapping[str, str]
     """For each setting by its name (`agents.warm_seconds`): default, environment NAME, .env line 3, …"""
-    sources: tuple[Source, ...]
+    sources: tuple[SettingsFile, ...]
     dotenv: Mapping[str, str] = field(repr=False)
     """Every variable of .env that the environment does not set, such as keys of other providers."""
 
@@ -187,7 +187,7 @@ def load(
     return reading.result()
 
 
-def looked_for(*, environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[Source, ...]:
+def looked_for(*, environ: Mapping[str, str] | None = None, folder: Path | None = None) -> tuple[SettingsFile, ...]:
     """Returns the files that `load` reads or would read, whatever is in them."""
     reading = _Reading(os.environ if environ is None else environ, (folder or Path.cwd()).absolute(), {})
     reading.read()
@@ -220,7 +220,7 @@ class _Reading:
         self.specs = {spec.name: spec for spec in specs()}
         self.given: dict[str, _Given] = {}
         self.problems: list[str] = []
-        self.sources: list[Source] = []
+        self.sources: list[SettingsFile] = []
         self.dotenv: dict[str, str] = {}
 
     def read(self) -> None:
@@ -304,7 +304,7 @@ class _Reading:
     def _read_toml_at_home(self, home: Path, found_here: bool) -> None:
         path = home / TOML_NAME
         if found_here:
-            self.sources.append(Source(path, _is_file(path), used=False))
+            self.sources.append(SettingsFile(path, _is_file(path), used=False))
             return
         known = self.given.pop("home", None)
         self._read_toml(path)
@@ -335,7 +335,7 @@ class _Reading:
     def _text_of(self, path: Path) -> str | None:
         """Returns the text of the file; None if it does not exist or, with a problem noted, cannot be read."""
         found = _is_file(path)
-        self.sources.append(Source(path, found, used=found))
+        self.sources.append(SettingsFile(path, found, used=found))
         if not found:
             return None
         try:

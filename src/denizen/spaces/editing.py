@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, case, select, update
+from sqlalchemy import bindparam, case, select
 
 from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
 from denizen.errors import InvalidInput, NotAllowed
@@ -45,17 +45,12 @@ class Change:
 _lock = select_where(spaces, "id", "id", for_update=True)
 _role = select_where(memberships, "role", "space_id, entity_id")
 _handle = select_where(entities, "handle", "id")
-_rewrite = statement(
-    update(messages)
-    .where(messages.c.id == bindparam("message"))
-    .values(
-        text=bindparam("new_text"),
-        plain=bindparam("new_plain"),
-        mentions=bindparam("new_mentions"),
-        edited_at=bindparam("at"),
-        # Text from outside stays marked, whoever edits it.
-        outside=case((bindparam("from_outside") == 1, 1), else_=messages.c.outside),
-    )
+_rewrite = update_where(
+    messages,
+    "id",
+    set_="text, plain, mentions, edited_at",
+    # Text from outside stays marked, whoever edits it.
+    outside=case((bindparam("from_outside") == 1, 1), else_=messages.c.outside),
 )
 _empty = update_where(
     messages,
@@ -93,11 +88,11 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft, *, via: Chann
     plain, mentions = what.rendered.plain, what.rendered.mentions
     tx.run(
         _rewrite,
-        message=message_id,
-        new_text=what.text,
-        new_plain=None if plain == what.text else plain,
-        new_mentions=json.dumps(mentions) if mentions else None,
-        at=tx.now,
+        id=message_id,
+        text=what.text,
+        plain=None if plain == what.text else plain,
+        mentions=json.dumps(mentions) if mentions else None,
+        edited_at=tx.now,
         from_outside=int(not posting.is_trusted_person(tx, by)),
     )
     chains.amend_message(tx, message_id)

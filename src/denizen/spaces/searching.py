@@ -43,7 +43,7 @@ _UNSPACED = re.compile(
 )
 
 
-class Words:
+class SearchedWords:
     """The words to search for, without regard to case and Unicode form."""
 
     def __init__(self, query: str) -> None:
@@ -69,7 +69,7 @@ def _folded(text: str) -> str:
 class MessageQuery:
     """A search query."""
 
-    words: Words
+    words: SearchedWords
     space_id: SpaceId | None = None
     """None: all spaces that the reader is in."""
     author_id: EntityId | None = None

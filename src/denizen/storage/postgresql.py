@@ -3,8 +3,8 @@
 A write is retried after a deadlock or serialization failure, or if the server went away before COMMIT was sent; a
 connection lost while committing is `OutcomeUnknown`. Group commit is left to the server.
 
-Every transaction has time limits (`Limits`). The server ends one whose client has gone silent, so that a stopped
-process or a dead network does not keep its locks; and this side gives up a connection on which no answer comes.
+Every transaction has time limits (`TransactionLimits`). The server ends one whose client has gone silent, so that a
+stopped process or a dead network does not keep its locks; and this side gives up a connection on which no answer comes.
 
 Statements are sent together, in the driver's pipeline mode, when the answer to one of them is needed: a round trip
 takes longer than most statements.
@@ -73,7 +73,7 @@ NETWORK = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class TransactionLimits:
     """The time limits of a transaction in seconds, enforced by the server."""
 
     idle: float
@@ -102,10 +102,10 @@ class Limits:
 
 # How long a peer waits for a process that stops inside a transaction: one statement plus the idle limit, at most the
 # lease (30 s) and 5 s more.
-WRITING = Limits(idle=5, lock=20, statement=30)
+WRITING = TransactionLimits(idle=5, lock=20, statement=30)
 # A read locks no rows. Working through its result may take time.
-READING = Limits(idle=60, lock=30, statement=30)
-LONG_RUNNING = Limits(idle=60, lock=20, statement=3600)
+READING = TransactionLimits(idle=60, lock=30, statement=30)
+LONG_RUNNING = TransactionLimits(idle=60, lock=20, statement=3600)
 
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -352,7 +352,7 @@ class _Call:
         self.give_up_at = time.monotonic() + AWAY_SECONDS
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> TransactionLimits:
         if is_long_running(self.job.fn):
             return LONG_RUNNING
         return READING if self.reading else WRITING
@@ -392,7 +392,7 @@ class _Line:
         """Makes the connection give up after so many seconds without an answer. Callable from any thread."""
         self._patience.hurry(seconds)
 
-    def begin(self, limits: Limits, mode: str) -> None:
+    def begin(self, limits: TransactionLimits, mode: str) -> None:
         """Begins a transaction, connecting first if necessary."""
         self._patience.seconds = limits.statement + ANSWER_SECONDS
         try:

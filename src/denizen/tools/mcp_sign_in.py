@@ -39,7 +39,7 @@ class _Value(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Attempt(_Value):
+class StartedSignIn(_Value):
     """A sign-in that was begun."""
 
     state: str
@@ -68,7 +68,7 @@ class McpSignIn(_Value):
     refresh_token: str | None = None
     expires_at: int | None = None
     signed_in_at: int | None = None
-    attempt: Attempt | None = None
+    attempt: StartedSignIn | None = None
 
 
 def read_sign_in(kept: str | None, url: str) -> McpSignIn | None:
@@ -130,7 +130,7 @@ async def begin(
     known, client = context.oauth_metadata, context.client_info
     if known is None or client is None or not client.client_id:
         raise InvalidInput(f"The authorization server of {server.url} does not say where people sign in.")
-    attempt = Attempt(
+    attempt = StartedSignIn(
         state=f"{name}.{secrets.token_urlsafe(32)}",
         verifier=secrets.token_urlsafe(48),
         redirect_uri=redirect_uri,

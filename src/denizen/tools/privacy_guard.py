@@ -48,9 +48,9 @@ from denizen.tools.private_word_search import (
     longest_run,
     written_text,
 )
-from denizen.tools.quotation_index import Batch
+from denizen.tools.quotation_index import MissingHashes
 from denizen.tools.tool import SEND_MESSAGE
-from denizen.trust.policy import PRIVATE_WORDS, Attempt, Decision, EffectSettings, PrivateWords, decide
+from denizen.trust.policy import PRIVATE_WORDS, Decision, EffectSettings, PlannedCall, PrivateWords, decide
 
 _NO_RULES: Final = EffectSettings()
 """An agent's rules are about effects, and a message has none."""
@@ -128,7 +128,7 @@ _FEW: Final = 100
 """So many passages are compared word for word rather than indexed first."""
 
 
-def next_batch(tx: Tx, agent_id: AgentId) -> Batch | None:
+def next_batch(tx: Tx, agent_id: AgentId) -> MissingHashes | None:
     """The next passages to be indexed, if the agent is in a private space."""
     settings = guard_settings(tx, agent_id) if _private_of(tx, agent_id) else None
     if settings is None or not settings.enabled:
@@ -220,7 +220,9 @@ def stopped_files(
 
 
 def _decide_message(found: FoundWords | None) -> Decision:
-    return decide(Attempt(SEND_MESSAGE, {}, tells="message", private=None if found is None else found.words), _NO_RULES)
+    return decide(
+        PlannedCall(SEND_MESSAGE, {}, tells="message", private=None if found is None else found.words), _NO_RULES
+    )
 
 
 def record_refusal(

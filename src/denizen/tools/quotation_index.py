@@ -65,7 +65,7 @@ def indexed(tx: Tx, agent_id: AgentId, length: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MissingHashes:
     """Hashes of consecutive passages that are not stored yet."""
 
     form: int
@@ -95,7 +95,7 @@ _texts = statement(
 )
 
 
-def make_batch(tx: Tx, agent_id: AgentId, length: int) -> Batch | None:
+def make_batch(tx: Tx, agent_id: AgentId, length: int) -> MissingHashes | None:
     """The next passages of which the hashes are missing; None if there are none."""
     row = tx.one(_progress, agent_id=agent_id)
     if row is None:
@@ -114,7 +114,7 @@ def make_batch(tx: Tx, agent_id: AgentId, length: int) -> Batch | None:
             run = [*before[1 - length :], *words] if start else words
             found += [(each, number) for each in hashes_of(run, length)]
         before = words
-    return Batch(_form(length), (forgotten, done, form), first, last, tuple(sorted(found)))
+    return MissingHashes(_form(length), (forgotten, done, form), first, last, tuple(sorted(found)))
 
 
 _add = insert_ignore(fingerprints, "agent_id, hash, number")
@@ -122,7 +122,7 @@ _drop_all = delete_where(fingerprints, "agent_id")
 _done = update_where(recalls, "agent_id", set_="fingerprinted, fingerprint_form")
 
 
-def keep_batch(tx: Tx, agent_id: AgentId, batch: Batch) -> None:
+def keep_batch(tx: Tx, agent_id: AgentId, batch: MissingHashes) -> None:
     """Store these hashes, unless someone else was faster, or something was forgotten or became private."""
     settling.hold(tx, agent_id)
     row = tx.one(_progress, agent_id=agent_id)
@@ -138,11 +138,7 @@ def keep_batch(tx: Tx, agent_id: AgentId, batch: Batch) -> None:
 # Searching
 
 _listed = fingerprints.c.hash.in_([bindparam(name, type_=fingerprints.c.hash.type) for name in _HASHES])
-_found = statement(
-    select(fingerprints.c.number)
-    .where(fingerprints.c.agent_id == bindparam("agent_id"), _listed)
-    .limit(bindparam("limit"))
-)
+_found = select_where(fingerprints, "number", "agent_id", _listed, limit="limit")
 _newest_with = select_where(fingerprints, "number", "agent_id, hash", order_by="number desc", limit=MOST_FOUND)
 
 

@@ -38,7 +38,7 @@ MOST_CHARACTERS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TrustedWords:
     """Words of a trusted person in the request."""
 
     text: str
@@ -52,7 +52,7 @@ class Words:
 class RequestOrigins:
     """The origins of a request's text."""
 
-    trusted: tuple[Words, ...]
+    trusted: tuple[TrustedWords, ...]
     outside: tuple[Source, ...]
     """The sources of its text from outside; empty if it holds none."""
 
@@ -127,24 +127,24 @@ _answers = statement(
 )
 
 
-def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int) -> tuple[Words, ...]:
+def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int) -> tuple[TrustedWords, ...]:
     """Newest last: those in the window from the same spaces, those of the cycle's events, answers to questions."""
     spaces = {event.space_id for event in cycle.events} | {cycle.active_space_id}
     now = {word.message_id: word for event in cycle.events if (word := _words_of(event)) is not None}
     number = tx.one(_number_at, agent_id=agent_id, seq=first)
-    before: list[Words] = []
+    before: list[TrustedWords] = []
     if number is not None and number[0] is not None:
         rows = tx.all(_said_in_window, agent_id=agent_id, first=number[0])
-        said = [Words(*row) for row in reversed(rows)]
+        said = [TrustedWords(*row) for row in reversed(rows)]
         before = [each for each in said if each.space_id in spaces and each.message_id not in now]
     answers = [
-        Words(text, EntityId(by), role, space_id, None)
+        TrustedWords(text, EntityId(by), role, space_id, None)
         for text, by, role, space_id in tx.all(_answers, cycle_id=cycle.id)
     ]
     return _newest([each for each in (*before, *now.values(), *answers) if each.role in TRUSTED_ROLES])
 
 
-def _newest(words: Sequence[Words]) -> tuple[Words, ...]:
+def _newest(words: Sequence[TrustedWords]) -> tuple[TrustedWords, ...]:
     """The newest words, with at most `MOST_CHARACTERS` in total. Earlier words count as not said."""
     room, kept = MOST_CHARACTERS, 0
     for each in reversed(words):
@@ -155,11 +155,11 @@ def _newest(words: Sequence[Words]) -> tuple[Words, ...]:
     return tuple(words[len(words) - kept :])
 
 
-def _words_of(event: Event) -> Words | None:
+def _words_of(event: Event) -> TrustedWords | None:
     if event.outside or event.sender_kind != "human" or event.sender_id is None or event.message_id is None:
         return None
     space_id = None if event.space_id is None else SpaceId(event.space_id)
-    return Words(event.text, EntityId(event.sender_id), event.sender_role or "", space_id, event.message_id)
+    return TrustedWords(event.text, EntityId(event.sender_id), event.sender_role or "", space_id, event.message_id)
 
 
 _entries = select_where(

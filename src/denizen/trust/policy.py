@@ -78,7 +78,7 @@ class PrivateWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PlannedCall:
     """A call that is about to be made, or a message to be sent, and what the request held."""
 
     tool: str
@@ -133,7 +133,7 @@ _EXACT: Final = ("email", "link", "account", "id")
 _ALLOWED: Final = Decision("allow", "no_text_from_outside")
 
 
-def decide(attempt: Attempt, settings: EffectSettings) -> Decision:
+def decide(attempt: PlannedCall, settings: EffectSettings) -> Decision:
     """Decide about the call or message."""
     if attempt.private is not None:
         return Decision("deny", PRIVATE_WORDS, _told_of_private_words(attempt, attempt.private))
@@ -157,7 +157,7 @@ def decide(attempt: Attempt, settings: EffectSettings) -> Decision:
     return _by_words(attempt)
 
 
-def _by_rule(rule: EffectRule, attempt: Attempt) -> Decision:
+def _by_rule(rule: EffectRule, attempt: PlannedCall) -> Decision:
     match rule.do:
         case "allow":
             return Decision("allow", "allowed_by_rule")
@@ -171,7 +171,7 @@ def _by_rule(rule: EffectRule, attempt: Attempt) -> Decision:
             return Decision("deny", "denied_by_rule", why)
 
 
-def _told_of_private_words(attempt: Attempt, found: PrivateWords) -> str:
+def _told_of_private_words(attempt: PlannedCall, found: PrivateWords) -> str:
     """The explanation, without the private words."""
     what, seen = (
         ("Not sent: your message shares", "read it")
@@ -190,7 +190,7 @@ def _told_of_private_words(attempt: Attempt, found: PrivateWords) -> str:
     )
 
 
-def _by_words(attempt: Attempt) -> Decision:
+def _by_words(attempt: PlannedCall) -> Decision:
     if attempt.declared is not None and attempt.tool not in attempt.declared:
         why = f"{attempt.tool} is not among the tools that the agent named for this task, after {_read(attempt)}."
         return Decision("ask", "not_declared", why)
@@ -218,15 +218,15 @@ def _by_words(attempt: Attempt) -> Decision:
     return Decision("allow", "in_persons_words")
 
 
-def _read(attempt: Attempt) -> str:
+def _read(attempt: PlannedCall) -> str:
     return f"reading text from outside ({', '.join(list(dict.fromkeys(attempt.outside))[:3])})"
 
 
-def _may_be(attempt: Attempt) -> str:
+def _may_be(attempt: PlannedCall) -> str:
     return f"may come from text from outside ({', '.join(list(dict.fromkeys(attempt.outside))[:3])})"
 
 
-def _matches(rule: EffectRule, attempt: Attempt) -> bool:
+def _matches(rule: EffectRule, attempt: PlannedCall) -> bool:
     return (
         fnmatchcase(attempt.tool, rule.tool)
         and all(_argument_matches(attempt.arguments.get(name), pattern) for name, pattern in rule.arguments.items())

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console, ConsoleRenderable
 
 from denizen.bus.streams import agent_topic
-from denizen.cli.chat.remembering import Remembering
+from denizen.cli.chat.remembering import LastSpace
 from denizen.cli.chat.rendering import plain_line
 from denizen.cli.chat.screen import bar_text
 from denizen.cli.chat.talk import POLL_SECONDS, Talk
@@ -82,7 +82,7 @@ async def talking(house: House, home: Path, where: str) -> AsyncGenerator[tuple[
     paper, clock = Paper(), ManualClock()
     async with house.client() as client:
         me = await client.me()
-        talk = Talk(client, paper, Remembering(home, me.id), clock, me)
+        talk = Talk(client, paper, LastSpace(home, me.id), clock, me)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(talk.run(where, paper.lines()))
             yield paper, talk, clock

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.cli.chat.conversation import STATUS_SECONDS, Conversation, Event, Presence, feed, thinking
+from denizen.cli.chat.conversation import STATUS_SECONDS, Event, Presence, SpaceView, feed, thinking
 from denizen.client import Agent, Author, Connected, Lost, Message
 from tests.made import aborted, delta, made, started, status
 
@@ -21,16 +21,16 @@ def message(seq: int, text: str = "") -> Message:
     )
 
 
-def run(*events: Event, state: Conversation | None = None) -> tuple[Conversation, list[int]]:
+def run(*events: Event, state: SpaceView | None = None) -> tuple[SpaceView, list[int]]:
     """The state in the end, and the numbers of the messages in the order in which they were shown."""
-    state, shown = state or Conversation(), []
+    state, shown = state or SpaceView(), []
     for event in events:
         state, messages = feed(state, event, now=0)
         shown += [each.seq for each in messages if isinstance(each, Message)]
     return state, shown
 
 
-def texts(state: Conversation) -> list[str]:
+def texts(state: SpaceView) -> list[str]:
     return [each.text for each in state.writing.values()]
 
 
@@ -117,7 +117,7 @@ def test_nobody_thinks_for_ever() -> None:
 
 def test_history_is_not_shown_again() -> None:
     """A conversation that begins at a number shows what comes after it."""
-    assert run(message(3), message(4), message(5), state=Conversation(last=4))[1] == [5]
+    assert run(message(3), message(4), message(5), state=SpaceView(last=4))[1] == [5]
 
 
 _frames = st.sampled_from(["m1", "m2", "m3", "m4", "m5"]).flatmap(
@@ -137,7 +137,7 @@ def test_any_interleaving_shows_each_message_once_and_in_order(data: st.DataObje
     messages = [message(seq) for seq in range(1, count + 1)]
     again = data.draw(st.lists(st.sampled_from(messages), max_size=5)) if messages else []
     frames = data.draw(st.lists(_frames, max_size=30))
-    state, shown = Conversation(), list[Message]()
+    state, shown = SpaceView(), list[Message]()
     for event in data.draw(st.permutations([*messages, *again, *frames])):
         state, new = feed(state, event, 0)
         shown += [each for each in new if isinstance(each, Message)]
@@ -152,7 +152,7 @@ def test_live_text_is_always_the_beginning_of_the_message(text: str, data: st.Da
     pieces = [
         delta("m1", "ada", begin, text[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
     ]
-    state = Conversation()
+    state = SpaceView()
     for number, piece in enumerate(pieces):
         repeated = data.draw(st.sampled_from(pieces[: number + 1]))
         for each in (piece, repeated):

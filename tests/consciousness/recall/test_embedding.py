@@ -14,7 +14,7 @@ from pydantic_ai.embeddings import TestEmbeddingModel
 from denizen.consciousness.recall import embedding, wording
 from denizen.consciousness.recall.embedding import Progress, QuestionVectors, ask, reindex
 from denizen.consciousness.recall.passages import VECTORS_IN_A_ROW, forget_cycles
-from denizen.models.embedders import ProviderEmbedder, Reading
+from denizen.models.embedders import ProviderEmbedder, TextVectors
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import vectors, wordings
 from tests.consciousness.recall.lives import an_agent, found, heard, house, live, texts
@@ -108,7 +108,7 @@ class Spelling:
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
         return [each.vector for each in await self.read(texts, asking=asking)]
 
-    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[TextVectors]:
         del asking
         return [_spelled(text.replace(":", " ").replace(".", " ").lower().split()) for text in texts]
 
@@ -116,9 +116,9 @@ class Spelling:
         return
 
 
-def _spelled(words: Sequence[str]) -> Reading:
+def _spelled(words: Sequence[str]) -> TextVectors:
     states = [hashlib.sha256(word[:2].encode()).digest() for word in words]
-    return Reading(bytes([1] * 32), tuple(words), b"".join(states))
+    return TextVectors(bytes([1] * 32), tuple(words), b"".join(states))
 
 
 def _worded(tx: Tx) -> list[tuple[str, int, int]]:

@@ -15,7 +15,7 @@ from denizen.cli.chat import rendering, wording
 from denizen.cli.chat.once import OnceResult, say_once
 from denizen.cli.chat.opening import opened
 from denizen.cli.chat.panels import ask_panel_once
-from denizen.cli.chat.remembering import Remembering
+from denizen.cli.chat.remembering import LastSpace
 from denizen.cli.chat.talk import PANEL, Talk, first_space
 from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
 from denizen.client import Call, Client, Message, Space
@@ -79,7 +79,7 @@ class _Chatting:
             if found.remark is not None:
                 stderr().print(rendering.note(found.remark), soft_wrap=True)
             me = await found.client.me()
-            remembering = Remembering(self._settings.home, me.id)
+            remembering = LastSpace(self._settings.home, me.id)
             remembering.load()
             if once is not None:
                 await self._once(found.client, remembering, once, as_json=as_json, seconds=seconds)
@@ -88,9 +88,7 @@ class _Chatting:
             else:
                 await self._in_lines(found.client, remembering)
 
-    async def _once(
-        self, client: Client, remembering: Remembering, text: str, *, as_json: bool, seconds: float
-    ) -> None:
+    async def _once(self, client: Client, remembering: LastSpace, text: str, *, as_json: bool, seconds: float) -> None:
         spaces, me = await client.spaces(), await client.me()
         space = first_space(spaces, self._wanted, remembering.place.space, me)
         if space is None:
@@ -112,13 +110,13 @@ class _Chatting:
         if not heard.is_answered:
             raise typer.Exit(1)
 
-    async def _in_lines(self, client: Client, remembering: Remembering) -> None:
+    async def _in_lines(self, client: Client, remembering: LastSpace) -> None:
         from denizen.cli.chat.plain import Plain, typed_lines
 
         talk = Talk(client, Plain(), remembering, SystemClock(), await client.me())
         await talk.run(self._wanted, typed_lines())
 
-    async def _on_screen(self, client: Client, remembering: Remembering) -> None:
+    async def _on_screen(self, client: Client, remembering: LastSpace) -> None:
         from prompt_toolkit.patch_stdout import StdoutProxy
 
         from denizen.cli.chat.screen import Screen

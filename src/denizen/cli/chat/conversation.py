@@ -61,7 +61,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class SpaceView:
     """One space as it is seen."""
 
     last: int = 0
@@ -88,7 +88,7 @@ class Conversation:
 Event: TypeAlias = StreamEvent | Presence
 
 
-def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message | News | Mark, ...]]:
+def feed(state: SpaceView, event: Event, now: float) -> tuple[SpaceView, tuple[Message | News | Mark, ...]]:
     """Returns the conversation after this event, and what to show now. `now` is in seconds."""
     match event:
         case Message():
@@ -122,13 +122,13 @@ def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, t
             assert_never(event)
 
 
-def thinking(state: Conversation, now: float) -> tuple[str, ...]:
+def thinking(state: SpaceView, now: float) -> tuple[str, ...]:
     """Returns the agents that are thinking now, those that are writing included."""
     alive = [agent_id for agent_id, until in state.thinking.items() if until > now]
     return tuple(dict.fromkeys([*alive, *(each.agent_id for each in state.writing.values() if each.text)]))
 
 
-def _message(state: Conversation, message: Message) -> tuple[Conversation, tuple[Message, ...]]:
+def _message(state: SpaceView, message: Message) -> tuple[SpaceView, tuple[Message, ...]]:
     if message.seq <= state.last:
         return state, ()
     early = {**state.early, message.seq: message}
@@ -148,7 +148,7 @@ def _message(state: Conversation, message: Message) -> tuple[Conversation, tuple
     )
 
 
-def _changed(state: Conversation, message: Message) -> tuple[Conversation, tuple[Mark, ...]]:
+def _changed(state: SpaceView, message: Message) -> tuple[SpaceView, tuple[Mark, ...]]:
     """What changed about a message that is displayed already."""
     before = state.shown.get(message.id)
     if before is None:
@@ -156,14 +156,14 @@ def _changed(state: Conversation, message: Message) -> tuple[Conversation, tuple
     return replace(state, shown={**state.shown, message.id: message}), marks_since(before, message)
 
 
-def _started(state: Conversation, event: StreamStarted) -> Conversation:
+def _started(state: SpaceView, event: StreamStarted) -> SpaceView:
     if event.id in state.shown:
         return state
     begun = Writing(event.id, event.agent, begin=event.offset)
     return replace(state, writing={**state.writing, event.id: begun})
 
 
-def _delta(state: Conversation, event: StreamDelta, now: float) -> Conversation:
+def _delta(state: SpaceView, event: StreamDelta, now: float) -> SpaceView:
     if event.id in state.shown:
         return state
     writing = state.writing.get(event.id)
@@ -178,7 +178,7 @@ def _delta(state: Conversation, event: StreamDelta, now: float) -> Conversation:
     return _status(state, event.agent, "alive", now)
 
 
-def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conversation:
+def _status(state: SpaceView, agent_id: str, status: str, now: float) -> SpaceView:
     paused = state.paused | {agent_id} if status == "paused" else state.paused - {agent_id}
     state = replace(state, paused=paused)
     if status == "alive":
@@ -188,7 +188,7 @@ def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conv
     return replace(state, thinking=_without(state.thinking, agent_id))
 
 
-def _doing(state: Conversation, event: AgentStatus) -> Conversation:
+def _doing(state: SpaceView, event: AgentStatus) -> SpaceView:
     others = _without(state.doing, event.agent)
     return replace(state, doing=others if event.doing is None else {**others, event.agent: event.doing})
 

@@ -27,7 +27,7 @@ class _Places(BaseModel):
 
 
 @dataclass
-class Remembering:
+class LastSpace:
     """One person's last space, in a file that others on this machine cannot read. Losing it loses no message."""
 
     home: Path

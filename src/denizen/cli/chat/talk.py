@@ -16,11 +16,11 @@ from pydantic import JsonValue
 from rich.console import ConsoleRenderable
 
 from denizen.cli.chat import attaching, marking, rendering, wording
-from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
+from denizen.cli.chat.conversation import Event, Presence, SpaceView, feed, thinking
 from denizen.cli.chat.finding import find_space
 from denizen.cli.chat.panels import Answers
 from denizen.cli.chat.questions import News, concerns, read_answer
-from denizen.cli.chat.remembering import Remembering
+from denizen.cli.chat.remembering import LastSpace
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
 from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, MessageChanged, Space
 from denizen.clock import SECOND, Clock
@@ -67,7 +67,7 @@ class Display(Protocol):
 
 
 @dataclass
-class Outgoing:
+class UnsentMessage:
     """A typed message on its way."""
 
     space_id: str
@@ -83,19 +83,19 @@ class Outgoing:
 class Talk:
     """One person talking, in one space at a time."""
 
-    def __init__(self, client: Client, display: Display, remembering: Remembering, clock: Clock, me: Me) -> None:
+    def __init__(self, client: Client, display: Display, remembering: LastSpace, clock: Clock, me: Me) -> None:
         self.me = me
         self.spaces: list[Space] = []
         self.space: Space | None = None
         self.choosing = False
         """Whether there are several spaces to choose from, and none was chosen yet."""
-        self.state = Conversation()
+        self.state = SpaceView()
         self.unread: dict[str, int] = {}
         self.asked_in: frozenset[str] = frozenset()
         """The spaces with a question that this person may answer."""
         self._attached: list[FileOut] = []
         """The files of the next message."""
-        self.outgoing: list[Outgoing] = []
+        self.outgoing: list[UnsentMessage] = []
         self._client = client
         self._display = display
         self._remembering = remembering
@@ -107,7 +107,7 @@ class Talk:
         self._something_read = asyncio.Event()
         self._telling = asyncio.Lock()
         self._oldest = 1
-        self._sending: asyncio.Queue[Outgoing] = asyncio.Queue()
+        self._sending: asyncio.Queue[UnsentMessage] = asyncio.Queue()
         self._tasks: asyncio.TaskGroup
         self._following: asyncio.Task[None] | None = None
 
@@ -137,7 +137,7 @@ class Talk:
     def members(self) -> Sequence[Member]:
         return self.space.members if self.space is not None else ()
 
-    def unsent(self) -> list[Outgoing]:
+    def unsent(self) -> list[UnsentMessage]:
         """The messages typed in this space that are not shown as posted yet."""
         here = self.space.id if self.space is not None else ""
         return [each for each in self.outgoing if each.space_id == here and not each.shown]
@@ -185,7 +185,7 @@ class Talk:
             self._following.cancel()
         self.choosing = False
         self.space = space
-        self.state = Conversation(
+        self.state = SpaceView(
             last=history[-1].seq if history else 0, shown={message.id: message for message in history}
         )
         self._oldest = history[0].seq if history else 1
@@ -432,7 +432,7 @@ class Talk:
             except DenizenError as error:
                 await self._note(str(error), "yellow")
             return
-        outgoing = Outgoing(self.space.id, text, [each.id for each in self._attached])
+        outgoing = UnsentMessage(self.space.id, text, [each.id for each in self._attached])
         self._attached = []
         self.outgoing.append(outgoing)
         self._sending.put_nowait(outgoing)

@@ -38,16 +38,16 @@ _Person = Annotated[
 _MOST: Final = 20
 
 
-class Known(NamedTuple):
+class OwnedMemory(NamedTuple):
     """A memory, and its owner for people."""
 
     memory: MemoryOut
     whose: str
 
 
-async def _known(client: Client, found: list[MemoryOut]) -> list[Known]:
+async def _known(client: Client, found: list[MemoryOut]) -> list[OwnedMemory]:
     names = await queries.names_in(client, found)
-    return [Known(each, whose(each, names)) for each in found]
+    return [OwnedMemory(each, whose(each, names)) for each in found]
 
 
 @app.command("list")
@@ -59,7 +59,7 @@ def list_(api: Api, scope: _Scope = None, person: _Person = None, limit: _Limit 
     """
     wanted = _checked(scope)
 
-    async def work(client: Client) -> list[Known]:
+    async def work(client: Client) -> list[OwnedMemory]:
         return await _known(client, await queries.list_memories(client, wanted, person, limit))
 
     _show(api, api.use(work))
@@ -78,7 +78,7 @@ def search(
     """
     wanted = _checked(scope)
 
-    async def work(client: Client) -> list[Known]:
+    async def work(client: Client) -> list[OwnedMemory]:
         return await _known(client, await queries.search_memories(client, query, wanted, limit))
 
     _show(api, api.use(work))
@@ -90,7 +90,7 @@ def _checked(scope: str | None) -> str | None:
     return scope
 
 
-def _show(api: Api, found: list[Known]) -> None:
+def _show(api: Api, found: list[OwnedMemory]) -> None:
     if api.prints_json([{"whose": whose, **memory.model_dump(mode="json")} for memory, whose in found]):
         return
     if not found:
@@ -240,7 +240,7 @@ def revert(
     This adds a change to the history and removes nothing from it. What was forgotten cannot be reverted to.
     """
 
-    async def work(client: Client) -> Known:
+    async def work(client: Client) -> OwnedMemory:
         wanted = _numbered((await client.memory_history(memory)).versions, version)
         [known] = await _known(client, [await client.revert_memory(memory, wanted.id)])
         return known

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from denizen.cli.mind import Minds, add_commands, profile_and_imprints, state_as_object
+from denizen.cli.mind import MindCommands, add_commands, profile_and_imprints, state_as_object
 from denizen.cli.panel.finding import PanelName, VoiceName, find_panel, voice_in
 from denizen.client import Client
 from denizen.shapes.stances import VoiceStanceOut
@@ -40,7 +40,7 @@ def _as_object(found: VoiceStanceOut) -> dict[str, Any]:
 
 add_commands(
     app,
-    Minds(
+    MindCommands(
         arguments=(PanelName, VoiceName),
         find=_find,
         all_of=_stances,

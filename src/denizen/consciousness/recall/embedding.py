@@ -22,7 +22,7 @@ from denizen.consciousness.recall.fetching import said
 from denizen.consciousness.recall.passages import VECTORS_IN_A_ROW
 from denizen.consciousness.recall.wording import Words
 from denizen.ids import AgentId
-from denizen.models.embedders import Embedder, Reader, Reading
+from denizen.models.embedders import Embedder, Reader, TextVectors
 from denizen.storage.database import Database, Tx, insert_or_update, select_where, statement, value
 from denizen.storage.schema import entities, messages, passages, recalls, vectors, wordings
 
@@ -221,7 +221,7 @@ async def reindex(db: Database, embedder: Embedder) -> int:
     return made
 
 
-def _coded(readings: Sequence[Reading]) -> list[bytes]:
+def _coded(readings: Sequence[TextVectors]) -> list[bytes]:
     return [wording.code(each) for each in readings]
 
 

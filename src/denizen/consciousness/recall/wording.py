@@ -15,7 +15,7 @@ from sqlalchemy import bindparam
 
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId
-from denizen.models.embedders import Reading
+from denizen.models.embedders import TextVectors
 from denizen.storage.database import Tx, select_where
 from denizen.storage.schema import wordings
 
@@ -39,7 +39,7 @@ class Words:
     """The vector of each word: a row of length 1."""
 
 
-def code(reading: Reading) -> bytes:
+def code(reading: TextVectors) -> bytes:
     """The stored form of a passage's words."""
     import numpy
 
@@ -48,7 +48,7 @@ def code(reading: Reading) -> bytes:
     return numpy.packbits(states[kept] > 0, axis=1).tobytes()
 
 
-def words_of(reading: Reading) -> Words:
+def words_of(reading: TextVectors) -> Words:
     import numpy
 
     terms = [next(iter(count_terms(word)), "") for word in reading.words]

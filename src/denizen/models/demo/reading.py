@@ -112,7 +112,7 @@ class Inbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PastCalls:
     """The calls of one response, and their results."""
 
     calls: tuple[tuple[str, dict[str, Any]], ...]
@@ -133,7 +133,7 @@ class Cycle:
 
     inbox: Inbox
     updates: list[Inbox] = field(default_factory=list[Inbox])
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[PastCalls] = field(default_factory=list[PastCalls])
     words: str = ""
     """Its final text."""
     reminded: bool = False
@@ -243,7 +243,7 @@ def _respond(cycle: Cycle, parts: Sequence[Any]) -> None:
     cycle.words = " ".join(part.content for part in parts if isinstance(part, TextPart)).strip() or cycle.words
     if calls:
         made = tuple((part.tool_name, part.args_as_dict(raise_if_invalid=False)) for part in calls)
-        cycle.steps.append(Step(made, ("",) * len(calls)))
+        cycle.steps.append(PastCalls(made, ("",) * len(calls)))
 
 
 def _add_results(cycle: Cycle, parts: Sequence[Any]) -> None:
@@ -254,7 +254,7 @@ def _add_results(cycle: Cycle, parts: Sequence[Any]) -> None:
     calls = cycle.steps[-1].calls
     told = [part.content if isinstance(part.content, str) else str(part.content) for part in results]
     told += [""] * len(calls)
-    cycle.steps[-1] = Step(calls, tuple(told[: len(calls)]))
+    cycle.steps[-1] = PastCalls(calls, tuple(told[: len(calls)]))
 
 
 @lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ from denizen.portability.lines import (
     CycleLine,
     CycleSpaceLine,
     EffectLine,
-    End,
+    EndLine,
     EntityLine,
     EntryLine,
     EventLine,
@@ -377,4 +377,4 @@ def _file(kind: Kind, lines: Iterable[Line]) -> Iterator[str]:
     for line in lines:
         yield encode(line)
         written += 1
-    yield encode(End(lines=written + 1))
+    yield encode(EndLine(lines=written + 1))

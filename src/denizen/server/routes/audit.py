@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from denizen.access import audit, openings, people
-from denizen.access.audit import Actor, AuditFilter, Entry, Kind
+from denizen.access.audit import Actor, AuditFilter, AuditRecord, Kind
 from denizen.access.openings import Opening
 from denizen.app import Runtime
 from denizen.clock import instant
@@ -93,7 +93,7 @@ def _wanted(kind: Kind | None, since: datetime | None, until: datetime | None, b
     )
 
 
-def _page(tx: Tx, caller: Caller, by: str | None, wanted: AuditFilter, limit: int) -> list[Entry]:
+def _page(tx: Tx, caller: Caller, by: str | None, wanted: AuditFilter, limit: int) -> list[AuditRecord]:
     who = None if by is None else people.find_profile(tx, caller.requester, by).entity.id
     return audit.entries(tx, caller.entity.organization_id, caller.entity.id, replace(wanted, by=who), limit=limit)
 

@@ -11,7 +11,7 @@ from fastapi import Request
 from pydantic import JsonValue
 
 from denizen.agents import chatting
-from denizen.agents.chatting import Answer, AwaitedMessage, Question
+from denizen.agents.chatting import AnswerState, AwaitedMessage, Question
 from denizen.agents.prompt_config import PromptConfig
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
@@ -54,7 +54,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     given = [file_in(f"files[{at}]", each) for at, each in enumerate(said.files)]
     asked = await ask(context.runtime, caller, question, key, given)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
-    answer = answer or Answer("working")
+    answer = answer or AnswerState("working")
     waiting, prompt_config = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.prompt_config)
     return ChatAnswer(
         outcome=answer.outcome,
@@ -75,7 +75,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     )
 
 
-def _remembered(tx: Tx, asked: AwaitedMessage, answer: Answer) -> dict[str, JsonValue]:
+def _remembered(tx: Tx, asked: AwaitedMessage, answer: AnswerState) -> dict[str, JsonValue]:
     """What memory had to do with an answer."""
     told: dict[str, JsonValue] = {}
     state = rolling.find(tx, asked.space_id)
@@ -107,7 +107,7 @@ async def ask(
 
 
 def _seen(
-    tx: Tx, caller: Caller, asked: AwaitedMessage, answer: Answer, prompt_config: PromptConfig
+    tx: Tx, caller: Caller, asked: AwaitedMessage, answer: AnswerState, prompt_config: PromptConfig
 ) -> tuple[list[Call], dict[str, JsonValue]]:
     # Where neither profiles nor reflection are wanted, nothing more is read.
     tells = answer.cycle is not None and (asked.reflects or prompt_config.presets() is not None)
@@ -125,7 +125,7 @@ def _prompt_config(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> dict[str, Js
     }
 
 
-def seen_by(tx: Tx, caller: Caller, answer: Answer) -> list[Call]:
+def seen_by(tx: Tx, caller: Caller, answer: AnswerState) -> list[Call]:
     """What the agent waits for, as far as the caller may see and answer it."""
     seen: list[Call] = []
     for each in answer.waiting_for:

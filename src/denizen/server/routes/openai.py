@@ -18,14 +18,13 @@ from typing import Annotated, Any, Final, Protocol, cast
 
 from fastapi import Header, Request, Response
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select
 from starlette.types import Receive
 
 from denizen.agents import managing, registry
-from denizen.agents.chatting import Answer, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
+from denizen.agents.chatting import AnswerState, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
 from denizen.agents.explaining import answer_so_far
 from denizen.agents.resending import ResentRequest
-from denizen.agents.side_tasks import Line, answer_for_agent, answer_for_panel
+from denizen.agents.side_tasks import TaskMessage, answer_for_agent, answer_for_panel
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput, NotFound
@@ -80,7 +79,7 @@ from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.shapes.examples import text_answer
 from denizen.spaces import directory
-from denizen.storage.database import Tx, statement, storable, value
+from denizen.storage.database import Tx, select_where, storable, value
 from denizen.storage.schema import entities
 
 router = new_router("/v1", problem=ErrorOut)
@@ -111,7 +110,7 @@ async def get_model(request: Request, caller: OpenAICaller, model: str) -> Model
     return await context_of(request).runtime.db.read(_model, model, caller)
 
 
-_created = statement(select(entities.c.created_at).where(entities.c.id == bindparam("id")))
+_created = select_where(entities, "created_at", "id")
 
 
 def _models(tx: Tx, caller: Caller) -> ModelList:
@@ -184,11 +183,11 @@ class Begun(Protocol):
         """Raises what is known at once: before the first piece of text, it has the status of an error."""
         ...
 
-    async def tell(self, pass_on: Pass) -> End:
+    async def tell(self, pass_on: Pass) -> AnswerEnd:
         """Passes the text on as it is written."""
         ...
 
-    async def whole(self, receive: Receive) -> tuple[str, End]:
+    async def whole(self, receive: Receive) -> tuple[str, AnswerEnd]:
         """Returns the text when it is complete."""
         ...
 
@@ -284,12 +283,12 @@ class _AgentAnswer:
     async def require_possible(self) -> None:
         _require_answer(await self._context.runtime.db.read(answer_so_far, self._asked))
 
-    async def whole(self, receive: Receive) -> tuple[str, End]:
+    async def whole(self, receive: Receive) -> tuple[str, AnswerEnd]:
         waiting = wait_while_there(self._context, self._asked, self._seconds, receive)
-        answer = await waiting or Answer("working")
+        answer = await waiting or AnswerState("working")
         return await self._text(answer), await self._ended(answer)
 
-    async def tell(self, pass_on: Pass) -> End:
+    async def tell(self, pass_on: Pass) -> AnswerEnd:
         # All at once if it has to have a form: it cannot be taken back.
 
         async def alive(_: str) -> None:
@@ -304,23 +303,23 @@ class _AgentAnswer:
             _require_answer(answer)
         return await self._ended(answer)
 
-    async def _text(self, answer: Answer) -> str:
+    async def _text(self, answer: AnswerState) -> str:
         _require_answer(answer)
         text = final_response(answer).markdown
         if self._wanted.format is not None and answer.outcome == "acted":
             return self._wanted.checked(text)
         return BETWEEN.join(each for each in (text, await self._note(answer)) if each)
 
-    async def _note(self, answer: Answer) -> str:
+    async def _note(self, answer: AnswerState) -> str:
         return "" if await self._calls(answer) else await _note(self._context, self._caller, answer)
 
-    async def _calls(self, answer: Answer) -> list[ProgramCall]:
+    async def _calls(self, answer: AnswerState) -> list[ProgramCall]:
         if answer.outcome != "paused":
             return []
         names = await self._context.runtime.db.read(tools_of_program, self._asked)
         return calls_for(answer.waiting_for, names, self._asked.event)
 
-    async def _ended(self, answer: Answer) -> End:
+    async def _ended(self, answer: AnswerState) -> AnswerEnd:
         end, calls = _ended(self._asked, answer), await self._calls(answer)
         return replace(end, reason="tool_calls", calls=calls) if calls else end
 
@@ -336,10 +335,10 @@ class _PanelAnswer:
     async def require_possible(self) -> None:
         """Nothing is known at once."""
 
-    async def tell(self, pass_on: Pass) -> End:
+    async def tell(self, pass_on: Pass) -> AnswerEnd:
         return _ended_round(await paneling.answer(self._context, self._begun, pass_on))
 
-    async def whole(self, receive: Receive) -> tuple[str, End]:
+    async def whole(self, receive: Receive) -> tuple[str, AnswerEnd]:
         now = await while_there(paneling.answer(self._context, self._begun), receive) or self._begun
         return text_of(now.spoken, await paneling.why_unanswered(self._context, now)), _ended_round(now)
 
@@ -350,16 +349,16 @@ class _SideTaskAnswer:
 
     id: str
     text: str
-    end: End
+    end: AnswerEnd
 
     async def require_possible(self) -> None:
         """It is there."""
 
-    async def tell(self, pass_on: Pass) -> End:
+    async def tell(self, pass_on: Pass) -> AnswerEnd:
         await pass_on(self.text)
         return self.end
 
-    async def whole(self, receive: Receive) -> tuple[str, End]:
+    async def whole(self, receive: Receive) -> tuple[str, AnswerEnd]:
         del receive  # nobody has to wait
         return self.text, self.end
 
@@ -369,12 +368,12 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
     if wanted.tools:
         raise InvalidInput("tools: a side task has no use for them. Leave them out.")
     lines = [
-        Line("user" if each.role == "user" else "system", each.text)
+        TaskMessage("user" if each.role == "user" else "system", each.text)
         for each in asked_for.messages
         if each.role == "user" or each.role in SYSTEM_ROLES
     ]
     if wanted.format is not None:
-        lines.append(Line("system", JSON_WANTED.format(schema=json.dumps(wanted.format, separators=(",", ":")))))
+        lines.append(TaskMessage("system", JSON_WANTED.format(schema=json.dumps(wanted.format, separators=(",", ":")))))
     model, runtime = asked_for.model.removeprefix(side_tasks.MODEL), context.runtime
     if model.startswith(paneling.MODEL):
         panel = await runtime.db.read(paneling.named, model, caller)
@@ -382,7 +381,7 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
     else:
         agent = await runtime.db.read(_agent, model, caller)
         done = await answer_for_agent(runtime.equipment(), agent, lines)
-    return _SideTaskAnswer(new_id(), wanted.checked(done.text), End("stop", None, done.spent))
+    return _SideTaskAnswer(new_id(), wanted.checked(done.text), AnswerEnd("stop", None, done.spent))
 
 
 def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
@@ -390,7 +389,7 @@ def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AnswerEnd:
     """How an answer ended."""
 
     reason: FinishReason
@@ -400,18 +399,18 @@ class End:
     """The calls of the program's tools that the agent waits for."""
 
 
-def _ended(asked: AwaitedMessage, answer: Answer) -> End:
+def _ended(asked: AwaitedMessage, answer: AnswerState) -> AnswerEnd:
     about = About(outcome=answer.outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=answer.cycle)
-    return End("length" if answer.outcome == "working" else "stop", about, answer.spent)
+    return AnswerEnd("length" if answer.outcome == "working" else "stop", about, answer.spent)
 
 
-def _ended_round(now: Round) -> End:
+def _ended_round(now: Round) -> AnswerEnd:
     outcome = "acted" if now.all_completed else "working"
     about = About(outcome=outcome, space_id=now.panel_id, message_id=now.message_id, cycle=None)
-    return End("stop" if now.all_completed else "length", about, paneling.spent(now))
+    return AnswerEnd("stop" if now.all_completed else "length", about, paneling.spent(now))
 
 
-def _completion(context: Context, asked_for: CompletionRequest, id: str, text: str, end: End) -> Completion:
+def _completion(context: Context, asked_for: CompletionRequest, id: str, text: str, end: AnswerEnd) -> Completion:
     return Completion(
         id=f"chatcmpl-{id}",
         created=context.runtime.clock.now() // SECOND,
@@ -505,7 +504,7 @@ def _file_in(part: ContentPart) -> GivenFile:
             )
 
 
-def _trouble(answer: Answer) -> Problem | None:
+def _trouble(answer: AnswerState) -> Problem | None:
     """Why there is no answer, where that is an error. What the agent has said is not lost to one."""
     if answer.messages or answer.outcome not in ("failed", "parked", "suspended"):
         return None
@@ -514,12 +513,12 @@ def _trouble(answer: Answer) -> Problem | None:
     return Problem(code, answer.note, headers={"X-Should-Retry": "false"})
 
 
-def _require_answer(answer: Answer) -> None:
+def _require_answer(answer: AnswerState) -> None:
     if (problem := _trouble(answer)) is not None:
         raise problem
 
 
-async def _note(context: Context, caller: Caller, answer: Answer) -> str:
+async def _note(context: Context, caller: Caller, answer: AnswerState) -> str:
     if _trouble(answer) is not None:
         return ""
     waiting = await context.runtime.db.read(seen_by, caller, answer)

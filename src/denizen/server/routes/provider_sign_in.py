@@ -18,7 +18,7 @@ from denizen.access.audit import OPERATOR
 from denizen.access.oidc import Claims, Issuer
 from denizen.access.oidc_sign_in import (
     ATTEMPT_SECONDS,
-    Attempt,
+    SignInAttempt,
     authorization_url,
     kept_attempt,
     new_attempt,
@@ -122,7 +122,7 @@ async def sign_out_at_provider(request: Request) -> Response:
     return _redirect(back if end is None else with_query(end, asked))
 
 
-async def _claims(context: Context, issuer: Issuer, attempt: Attempt, code: str) -> tuple[Claims, str]:
+async def _claims(context: Context, issuer: Issuer, attempt: SignInAttempt, code: str) -> tuple[Claims, str]:
     """The verified claims of the ID token for this code, and the token."""
     token = await issuer.redeem(code, attempt.verifier, f"{context.runtime.public_url}{CALLBACK}")
     claims = await issuer.verify(token)

@@ -19,7 +19,7 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.requested import ProgramCall
 from denizen.server.router import new_router
-from denizen.server.routes.openai import Begun, Continued, End, RetryCount, begin, error_in
+from denizen.server.routes.openai import AnswerEnd, Begun, Continued, RetryCount, begin, error_in
 from denizen.server.shapes.openai import ErrorOut
 from denizen.server.shapes.responses import ResponseOut, ResponseRequest
 from denizen.server.spoken_for import OpenAICaller
@@ -86,12 +86,12 @@ class _Form:
         self._text: list[str] = []
         self._message_id = f"msg_{begun.id}"
 
-    def response(self, text: str, end: End) -> ResponseOut:
+    def response(self, text: str, end: AnswerEnd) -> ResponseOut:
         cut = end.reason == "length"
         output = [*([self._message(text)] if text or not end.calls else []), *map(_call, end.calls)]
         return self._response("incomplete" if cut else "completed", output, end)
 
-    def _response(self, status: Any, output: list[dict[str, JsonValue]], end: End | None = None) -> ResponseOut:
+    def _response(self, status: Any, output: list[dict[str, JsonValue]], end: AnswerEnd | None = None) -> ResponseOut:
         asked = self._asked_for
         about = None if end is None or end.about is None else end.about.model_dump(mode="json")
         return ResponseOut(

@@ -17,7 +17,7 @@ from denizen.server.shapes.spaces import message_out
 from denizen.shapes.spaces import MessageOut, SearchPage
 from denizen.spaces import directory, posting, searching
 from denizen.spaces.posting import Message
-from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, MessageQuery, SearchResults, Words
+from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, MessageQuery, SearchedWords, SearchResults
 from denizen.storage.database import Tx, storable
 
 router = new_router()
@@ -41,14 +41,20 @@ async def search_messages(
 
     A request looks at 5,000 messages at most. `next` continues the search, also after an empty page.
     """
-    words, place = Words(q), None if before is None else Cursor.read(before)
+    words, place = SearchedWords(q), None if before is None else Cursor.read(before)
     read = context_of(request).runtime.db.read
     found = await read(_search, caller, words, space, author, place, limit)
     return SearchPage(messages=[message_out(each) for each in found.messages], next=found.next)
 
 
 def _search(
-    tx: Tx, caller: Caller, words: Words, space: str | None, author: str | None, before: Cursor | None, limit: int
+    tx: Tx,
+    caller: Caller,
+    words: SearchedWords,
+    space: str | None,
+    author: str | None,
+    before: Cursor | None,
+    limit: int,
 ) -> SearchResults:
     wanted = MessageQuery(
         words,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from denizen import __version__
-from denizen.agents.chatting import Answer
+from denizen.agents.chatting import AnswerState
 from denizen.agents.public_tasks import PublicTask
 from denizen.agents.registry import Agent
 from denizen.clock import Instant, moment
@@ -135,7 +135,7 @@ def card_of(agent: Agent, base_url: str, organization: str) -> dict[str, JsonVal
     }
 
 
-def state_of(answer: Answer) -> State:
+def state_of(answer: AnswerState) -> State:
     """The state of a task whose answer is this. Pure."""
     stopped = answer.cause == "stopped" or any("stopped" in each.metadata for each in answer.messages)
     match answer.outcome:
@@ -155,7 +155,7 @@ def state_of(answer: Answer) -> State:
 
 
 def task_out(
-    task: PublicTask, answer: Answer, note: str, *, history: int | None = None, artifacts: bool = True
+    task: PublicTask, answer: AnswerState, note: str, *, history: int | None = None, artifacts: bool = True
 ) -> dict[str, JsonValue]:
     """The task with its state and the answer so far."""
     shown: dict[str, JsonValue] = {
@@ -170,7 +170,7 @@ def task_out(
     return shown
 
 
-def status_out(task: PublicTask, answer: Answer, note: str) -> dict[str, JsonValue]:
+def status_out(task: PublicTask, answer: AnswerState, note: str) -> dict[str, JsonValue]:
     last: Message = answer.messages[-1] if answer.messages else task.message
     status: dict[str, JsonValue] = {"state": state_of(answer), "timestamp": _time(last.created_at)}
     if note:

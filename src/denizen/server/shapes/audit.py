@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.access.audit import ACTIONS, Entry
+from denizen.access.audit import ACTIONS, AuditRecord
 from denizen.access.openings import REASON_CHARACTERS, Opening
 from denizen.clock import moment
 from denizen.server.shapes.filling import filled
@@ -15,7 +15,7 @@ from denizen.shapes.audit import AuditEntry, OpeningOut
 from denizen.shapes.examples import body_example
 
 
-def audit_entry_out(entry: Entry) -> AuditEntry:
+def audit_entry_out(entry: AuditRecord) -> AuditEntry:
     known = ACTIONS.get(entry.action)
     return filled(AuditEntry, entry, what=entry.action if known is None else known.words)
 

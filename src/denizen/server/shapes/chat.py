@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from denizen.agents.chatting import Answer
+from denizen.agents.chatting import AnswerState
 from denizen.cycles.ledger import Charge
 from denizen.files.attaching import MOST_FILES
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
@@ -55,7 +55,7 @@ def chat_usage_out(spent: Charge) -> ChatUsage:
     return filled(ChatUsage, spent)
 
 
-def final_response(answer: Answer) -> FinalResponse:
+def final_response(answer: AnswerState) -> FinalResponse:
     """The messages of an answer as one text."""
     return FinalResponse(
         markdown=BETWEEN.join(each.text for each in answer.messages),

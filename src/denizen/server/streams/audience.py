@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, or_, select
 from denizen.access import tokens
 from denizen.errors import NotAMember
 from denizen.ids import EntityId, SpaceId
-from denizen.storage.database import Tx, statement, values
+from denizen.storage.database import Tx, select_where, statement, values
 from denizen.storage.schema import memberships
 from denizen.storage.schema import tokens as token_rows
 
@@ -22,11 +22,8 @@ _AT_ONCE: Final = 32
 """How many readers one statement checks. Fewer are filled up: a statement has a fixed number of parameters."""
 _NAMES: Final = tuple(f"id_{number}" for number in range(_AT_ONCE))
 
-_members = statement(
-    select(memberships.c.entity_id).where(
-        memberships.c.space_id == bindparam("space_id"),
-        memberships.c.entity_id.in_([bindparam(name) for name in _NAMES]),
-    )
+_members = select_where(
+    memberships, "entity_id", "space_id", memberships.c.entity_id.in_([bindparam(name) for name in _NAMES])
 )
 _good_tokens = statement(
     select(token_rows.c.id).where(
