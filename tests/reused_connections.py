@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, ClassVar
 
 import psycopg
@@ -23,12 +24,12 @@ class ReusedConnection(postgresql._Connection):
     """A connection that is kept when it is closed between two transactions, and given to whoever connects next."""
 
     idle: ClassVar[list[ReusedConnection]] = []
+    _taking: ClassVar[Lock] = Lock()
     _address = ""
 
     @classmethod
     def connect(cls, conninfo: str = "", **settings: Any) -> Any:
-        for each in [each for each in cls.idle if each._address == conninfo]:
-            cls.idle.remove(each)
+        while (each := cls._take(conninfo)) is not None:
             try:
                 each.execute(_AS_NEW, prepare=False)
                 return each
@@ -37,6 +38,15 @@ class ReusedConnection(postgresql._Connection):
         made = super().connect(conninfo, **settings)
         made._address = conninfo
         return made
+
+    @classmethod
+    def _take(cls, conninfo: str) -> ReusedConnection | None:
+        # Several threads of a pool connect at the same time.
+        with cls._taking:
+            found = next((each for each in cls.idle if each._address == conninfo), None)
+            if found is not None:
+                cls.idle.remove(found)
+            return found
 
     def close(self) -> None:
         if self.info.transaction_status is TransactionStatus.IDLE:

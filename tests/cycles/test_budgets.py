@@ -320,6 +320,20 @@ async def spent_out(world: World, *turns: Any, **budget: Any):
     return ada, noor, hall
 
 
+async def test_what_was_used_while_the_clock_was_a_year_ahead_is_not_of_today(world: World):
+    """An agent that rested until the midnight after that day would have rested for a year."""
+    ada, noor, hall = await one_in_a_hall(world, reply("Here."), "Said so.", budget={"tokens_per_day": 50_000})
+    world.clock.advance(365 * DAY)
+    await spend(world, ada, 49_990)
+    await world.say(noor, "Are you there?", hall)
+    await world.run()
+    assert await world.denizen.budgets.resting(ada) is not None
+    world.clock.advance(-365 * DAY)
+    await world.run()
+    assert await world.denizen.budgets.resting(ada) is None
+    assert await world.transcript(hall) == ["Noor: Are you there?", "Ada: Here."]
+
+
 async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(world: World):
     """Nothing of what people wrote is lost, and each space in which somebody waits shows it, without a message."""
     ada, noor, hall = await spent_out(world, "All read.")

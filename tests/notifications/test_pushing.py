@@ -317,6 +317,25 @@ async def test_a_restart_loses_nothing_and_repeats_nothing(
     assert sorted(each["body"] for each in service.told()) == ["One, @noor?", "One, @noor?", "Two, @noor?"]
 
 
+async def test_a_clock_that_is_set_back_silences_no_browser(world: World, service: PushService, push: Pusher) -> None:
+    """A browser that subscribed, and a try that was put off, while the clock was ahead."""
+    noor, sam = await people_of(world)
+    kitchen = await world.space("Kitchen", noor, sam)
+    ask = call("confirm_action", question="Tea?")
+    ada = await world.agent("Ada", ask, tools=[CONFIRM])
+    hall = await world.space("Hall", noor, ada)
+    await service.subscribe(world.denizen, noor)
+    service.answers = [(503, {})]
+    await world.say(sam, "One, @noor?", kitchen)
+    await push.send_all()
+    world.clock.advance(-86_400)
+    await world.say(sam, "Two, @noor?", kitchen)
+    await world.say(noor, "Anything to do?", hall)
+    await world.run()
+    await push.send_all()
+    assert sorted(each["body"] for each in service.told()) == ["One, @noor?", "One, @noor?", "Tea?", "Two, @noor?"]
+
+
 async def test_a_browser_belongs_to_whoever_used_it_last(world: World, service: PushService, push: Pusher) -> None:
     noor, sam = await people_of(world)
     kitchen = await world.space("Kitchen", noor, sam)

@@ -109,6 +109,25 @@ async def test_a_task_is_answered_and_can_be_read_again(small_house: House) -> N
     assert len(await world.cycles(ada)) == 2
 
 
+async def test_who_has_left_the_space_of_a_task_reads_it_no_longer(small_house: House) -> None:
+    """A task that was given in a space is answered there, for its members; the answer may come after the removal."""
+    world = small_house.world
+    noor, mira = await world.person("Noor"), await world.person("Mira")
+    ada = await world.agent("Ada", reply("The code is 7."), "Told them.", a2a=True)
+    den = await world.space("Den", noor, mira, ada, private=True)
+    sent = message("What is the code?", contextId=den.id)
+    task = (await ok(small_house, mira, ada, "SendMessage", message=sent, configuration={"returnImmediately": True}))[
+        "task"
+    ]
+    await world.denizen.spaces.leave(den, mira)
+    await world.run()
+
+    assert (await ok(small_house, mira, ada, "ListTasks"))["tasks"] == []
+    assert await refused(small_house, mira, ada, "GetTask", id=task["id"]) == -32001
+    assert await refused(small_house, mira, ada, "SubscribeToTask", id=task["id"]) == -32001
+    assert await refused(small_house, mira, ada, "CancelTask", id=task["id"]) == -32001
+
+
 async def test_a_task_survives_a_restart(tmp_path: Path) -> None:
     """The task is an event in the inbox: given to one server, it is answered by the next."""
     url = f"sqlite:///{tmp_path / 'town.db'}"

@@ -139,6 +139,19 @@ async def test_a_receiver_that_fails_gets_it_later_also_after_a_restart(small_wo
             assert theirs.causes == ["key", "key"]
 
 
+async def test_an_alert_that_was_put_off_is_not_late_by_what_the_clock_was_set_back(small_world: World) -> None:
+    await park(small_world, await small_world.agent("Ada"), "key")
+    async with inbox() as theirs:
+        receiver = Receiver(theirs.url, None, ("127.0.0.1",))
+        async with receiver.outbound:
+            theirs.status = 500
+            await tell(small_world.denizen, receiver)
+            theirs.status = 204
+            small_world.clock.advance(-86_400)
+            await tell(small_world.denizen, receiver)
+            assert theirs.causes == ["key", "key"]
+
+
 async def test_a_private_address_is_refused_unless_it_is_allowed(
     small_world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -230,6 +230,29 @@ def _spaces_of(tx: Any, agent_id: Any) -> Any:
     return directory.spaces_of(tx, agent_id)
 
 
+async def test_who_is_removed_from_the_space_is_shown_no_more_of_the_answer(small_house: House) -> None:
+    """The agent goes on answering there, for those who are in it."""
+    house, world = small_house, small_house.world
+    noor, mira = await world.person("Noor"), await world.person("Mira")
+    hesitation = Hesitation()
+    turns = reply("One two three four five six."), "Counted."
+    ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation))
+    den = await world.space("Den", noor, mira, ada, private=True)
+    async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
+        asking = tasks.create_task(chat(house, mira, ada, "Count, @ada", space=den.id))
+        while hesitation.pieces < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await world.denizen.spaces.leave(den, mira)
+        answer = await asking
+        hesitation.may_go_on.set()
+        await residents.run_until_idle()
+
+    assert (answer["outcome"], answer["messages"]) == ("unheard", [])
+    assert "no longer in this space" in answer["note"]
+    said = [each.text for each in await world.denizen.spaces.messages(den)]
+    assert said[-1] == "One two three four five six."
+
+
 async def test_when_the_client_leaves_nobody_waits_and_the_agent_finishes(small_house: House) -> None:
     house, world = small_house, small_house.world
     noor = await world.person("Noor")

@@ -284,6 +284,18 @@ async def test_a_connection_that_nobody_uses_is_closed_and_opened_when_needed(
     assert len(started(tmp_path)) == 2
 
 
+async def test_a_server_is_not_left_alone_for_longer_because_the_clock_was_set_back(
+    connections: McpConnections, tmp_path: Path, clock: ManualClock
+):
+    path = tmp_path / "server"
+    server = McpServer(command=str(path), env={"FOLDER": str(tmp_path)})
+    assert await offered(connections, server) == {}
+    path.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S {LIGHT}\n")
+    path.chmod(0o755)
+    clock.advance(-86_400)
+    assert "add" in await offered(connections, server)
+
+
 async def test_a_server_that_cannot_be_reached_is_left_out_and_tried_again_later(
     connections: McpConnections, tmp_path: Path, clock: ManualClock
 ):

@@ -24,7 +24,7 @@ from denizen.cycles import budgets, ledger, pausing, records
 from denizen.cycles.ledger import Charge
 from denizen.cycles.usage import usage_of_cycles
 from denizen.errors import AlreadySettled, InvalidInput, NotFound
-from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox.events import ABOUT, ALONE, OWN_TOOLS
 from denizen.inbox.statuses import Cause
 from denizen.memory import stored_policies
@@ -54,6 +54,8 @@ class AwaitedMessage:
     agent_id: AgentId
     event: int | None
     """The number of its event in the agent's inbox; None if there is none."""
+    by_id: EntityId
+    """Who waits: its author, or whoever has given the results of tools."""
     reflects: bool = False
     """Whether the agent reflects on its cycles."""
 
@@ -106,7 +108,7 @@ def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -
         )
         if earlier is not None:
             message = earlier.message
-            return AwaitedMessage(message.id, space_id, message.seq, agent.id, earlier.event, agent.reflects)
+            return AwaitedMessage(message.id, space_id, message.seq, agent.id, earlier.event, person.id, agent.reflects)
     posted = post_message(
         tx,
         by,
@@ -119,7 +121,7 @@ def ask(tx: Tx, by: Requester, question: Question, what: Draft, id: MessageId) -
         files=question.files,
     )
     return AwaitedMessage(
-        id, space_id, posted.seq, agent.id, resending.event_of_message(tx, agent.id, id), agent.reflects
+        id, space_id, posted.seq, agent.id, resending.event_of_message(tx, agent.id, id), person.id, agent.reflects
     )
 
 
@@ -153,7 +155,9 @@ def give_results(tx: Tx, by: Requester, results: Sequence[ToolResult]) -> Awaite
         brought = [resending.event_by_id(tx, call.agent_id, id) for id in ids]
         event = next((number for number in brought if number is not None), each.event)
         about = message_id or json.loads(payload or "{}").get(ABOUT) or ""
-        awaited = awaited or AwaitedMessage(MessageId(about), call.space_id, call.after_seq, call.agent_id, event)
+        awaited = awaited or AwaitedMessage(
+            MessageId(about), call.space_id, call.after_seq, call.agent_id, event, by.entity_id
+        )
     if awaited is None:
         raise InvalidInput("messages: there is no result of a tool.")
     return awaited
@@ -186,7 +190,7 @@ def find_unanswered(tx: Tx, by: Requester, question: Question) -> AwaitedMessage
     event = resending.event_of_message(tx, agent.id, mine.id)
     if event is None or _state_of(tx, event) not in ("pending", "taken"):
         return None
-    return AwaitedMessage(mine.id, space_id, mine.seq, agent.id, event, agent.reflects)
+    return AwaitedMessage(mine.id, space_id, mine.seq, agent.id, event, by.entity_id, agent.reflects)
 
 
 def _state_of(tx: Tx, event: int) -> str | None:

@@ -29,13 +29,17 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
     "suspended": "suspended",
 }
 """Other causes have the outcome `failed`."""
+_LEFT: Final = "You are no longer in this space, so its messages are not shown to you."
 
 
 def answer_so_far(tx: Tx, asked: AwaitedMessage) -> AnswerState:
     """The state of the message and, if there is no answer, the reason.
 
     If the agent that was asked does not answer and the floor passed the message to another one, that agent's answer.
+    Who has left the space meanwhile is shown nothing more of it.
     """
+    if not directory.is_member(tx, asked.space_id, asked.by_id):
+        return AnswerState("unheard", note=_LEFT)
     answer = _answer_of_one(tx, asked)
     if answer.outcome == "unheard" or _goes_on(answer):
         return answer

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Column, Table, bindparam, delete, select, update
+from sqlalchemy import Column, Table, bindparam, delete, or_, select, update
 
 from denizen.bus.streams import AgentAlert, PersonNotice, agent_topic, entity_topic
 from denizen.clock import SECOND, Instant
@@ -90,7 +90,12 @@ class _Alerts:
         self.due = statement(
             select(subject, *shown, table.c.cause, table.c.detail, table.c.created_at, table.c.tries)
             .select_from(table.join(names, names.c.id == subject))
-            .where(table.c.sent_at.is_(None), table.c.next_at <= bindparam("now"), table.c.tries < TRIES)
+            .where(
+                table.c.sent_at.is_(None),
+                # No pause is longer: if this one is, the clock was set back since.
+                or_(table.c.next_at <= bindparam("now"), table.c.next_at > bindparam("latest")),
+                table.c.tries < TRIES,
+            )
             .order_by(table.c.created_at)
             .limit(AT_ONCE)
         )
@@ -189,7 +194,11 @@ def record(tx: Tx) -> None:
 
 def has_due(tx: Tx) -> bool:
     """Whether an alert is due to be sent."""
-    return any(tx.one(each.due, now=tx.now) is not None for each in (_of_agents, _of_panels))
+    return any(tx.one(each.due, **_now(tx)) is not None for each in (_of_agents, _of_panels))
+
+
+def _now(tx: Tx) -> dict[str, int]:
+    return {"now": tx.now, "latest": tx.now + LONGEST_PAUSE_SECONDS * SECOND}
 
 
 def _subject_and_cause(row: Sequence[Any]) -> tuple[str, str]:
@@ -201,7 +210,7 @@ def claim(tx: Tx) -> list[Alert]:
     """Claim the alerts that this instance sends now: no other instance sends them for a while."""
     claimed: list[Alert] = []
     for store in (_of_agents, _of_panels):
-        for *row, created_at, tries in tx.all(store.due, now=tx.now):
+        for *row, created_at, tries in tx.all(store.due, **_now(tx)):
             pause = min(CLAIM_SECONDS * 2**tries, LONGEST_PAUSE_SECONDS) * SECOND
             subject, cause = _subject_and_cause(row)
             if tx.run(store.claim, subject=subject, why=cause, known_tries=tries, later=tx.now + pause):

@@ -82,7 +82,7 @@ def answer_for(tx: Tx, by: Requester, task: PublicTask, text: str) -> Question:
 
 
 def find_task(tx: Tx, by: Requester, agent_id: str, task_id: str) -> PublicTask:
-    """A task that the requester has given to this agent. Raises `NotFound` if there is none."""
+    """A task that the requester has given to this agent, in a space that they are in. Raises `NotFound` otherwise."""
     by.require("member")
     agent = managing.find(tx, by, find_public(tx, agent_id).id)
     message = posting.find_message(tx, MessageId(storable(task_id)))
@@ -101,7 +101,10 @@ def _task_in(tx: Tx, message: Message, agent_id: AgentId, by: Requester) -> Publ
     event = resending.event_of_message(tx, agent_id, message.id)
     if message.author_id != by.entity_id or message.deleted_at is not None or event is None:
         return None
-    return PublicTask(message, AwaitedMessage(message.id, message.space_id, message.seq, agent_id, event), context)
+    if not directory.is_member(tx, message.space_id, by.entity_id):
+        return None
+    asked = AwaitedMessage(message.id, message.space_id, message.seq, agent_id, event, by.entity_id)
+    return PublicTask(message, asked, context)
 
 
 _is_task = and_(

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import BigInteger, BindParameter, ColumnElement, Subquery, Table, bindparam, or_, select, update
 
 from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
-from denizen.clock import SECOND, Clock
+from denizen.clock import LATEST, SECOND, Clock
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease, fence
 from denizen.cycles.ledger import CYCLE_CALL, DAY, LAST_STEP, day_of, settle
@@ -223,9 +223,9 @@ _lock_server = statement(
 def _use_of(payer_id: str, table: Table, *reserved: Subquery) -> Statement:
     """What an agent or a panel has spent, and what it has reserved."""
     whose: BindParameter[str] = bindparam("payer_id")
-    since = table.c.day >= bindparam("since")
+    in_time = table.c.day.between(bindparam("since"), bindparam("until"))
     reserved_calls = _reserved(call_reservations.c.payer_id == whose)
-    return added_up([spent(table, table.c[payer_id] == whose, since)], [reserved_calls, *reserved])
+    return added_up([spent(table, table.c[payer_id] == whose, in_time)], [reserved_calls, *reserved])
 
 
 # One statement, and so one snapshot: a call settled meanwhile is seen as reserved or as spent, never as neither.
@@ -233,7 +233,11 @@ _of_agent = _use_of("agent_id", spending)
 _of_panel = _use_of("space_id", panel_spending, _reserved_for_replies(replies.c.space_id == bindparam("payer_id")))
 _of_organization = added_up(
     [
-        spent(each, each.c.organization_id == bindparam("organization_id"), each.c.day >= bindparam("since"))
+        spent(
+            each,
+            each.c.organization_id == bindparam("organization_id"),
+            each.c.day.between(bindparam("since"), bindparam("until")),
+        )
         for each in TABLES
     ],
     [
@@ -329,8 +333,13 @@ def _limits_of(tx: Tx, under: Allowance) -> list[Limit]:
 
 
 def _refusal(tx: Tx, limit: Limit, without_others: Amount) -> Refusal:
-    until = (day_of(tx.now) + 1) * DAY if limit.daily else None
+    until = _midnight(tx) if limit.daily else None
     return Refusal(limit.scope, until, for_now=not limit.is_passed_by(without_others))
+
+
+def _midnight(tx: Tx) -> int:
+    """When this day ends."""
+    return (day_of(tx.now) + 1) * DAY
 
 
 def _validity(tx: Tx) -> dict[str, int]:
@@ -344,8 +353,9 @@ def _used(tx: Tx, limit: Limit, under: Allowance, payer_id: str, *, cycle_of: st
     use, whose = _of_organization, {"organization_id": under.organization_id}
     if limit.scope.startswith("agent:"):
         use, whose = _of_panel if under.of_panel else _of_agent, {"payer_id": payer_id}
-    since = day_of(tx.now) if limit.daily else 0
-    row = tx.one(use, since=since, cycle_of=cycle_of, **whose, **_validity(tx))
+    # Not of later days: the clock may have been ahead for a while.
+    since, until = (day_of(tx.now),) * 2 if limit.daily else (0, day_of(LATEST))
+    row = tx.one(use, since=since, until=until, cycle_of=cycle_of, **whose, **_validity(tx))
     assert row is not None
     tokens, micros, reserved_tokens, reserved_micros = row
     return Amount(tokens, micros), Amount(reserved_tokens, reserved_micros)
@@ -453,7 +463,10 @@ _go_on = (
     .values(status="active", held_by=None, held_until=None)
 )
 _release = statement(_go_on)
-_release_due = statement(_go_on.where(agents.c.held_until <= bindparam("now")))
+# Nothing rests for longer than until midnight: if it does, the clock was set back since.
+_release_due = statement(
+    _go_on.where(or_(agents.c.held_until <= bindparam("now"), agents.c.held_until > bindparam("midnight")))
+)
 # Not ordered by id: the partial index has the few that rest, ordering would read all agents.
 _all_held = statement(select(agents.c.id, agents.c.held_until).where(_IS_HELD))
 
@@ -465,12 +478,13 @@ async def release_due(db: Database) -> None:
 
 
 def _due(tx: Tx) -> list[AgentId]:
-    return [agent_id for agent_id, until in tx.all(_all_held) if until is not None and until <= tx.now]
+    midnight = _midnight(tx)
+    return [agent_id for agent_id, until in tx.all(_all_held) if until is not None and not tx.now < until <= midnight]
 
 
 def go_on_if_due(tx: Tx, agent_id: AgentId) -> None:
     """Resume the agent if its rest is over."""
-    if tx.run(_release_due, agent=agent_id, now=tx.now):
+    if tx.run(_release_due, agent=agent_id, now=tx.now, midnight=_midnight(tx)):
         _wake(tx, agent_id)
 
 

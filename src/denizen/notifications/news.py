@@ -153,7 +153,14 @@ _last_person_before = statement(
     .order_by(messages.c.seq.desc())
     .limit(1)
 )
-_browsers = select_where(push_subscriptions, "id", "entity_id", push_subscriptions.c.created_at <= bindparam("at"))
+# One that was made later than now was made before the clock was set back.
+_made_later_than_now = push_subscriptions.c.created_at > bindparam("now")
+_browsers = select_where(
+    push_subscriptions,
+    "id",
+    "entity_id",
+    or_(push_subscriptions.c.created_at <= bindparam("at"), _made_later_than_now),
+)
 _add = insert_ignore(push_notices, "subscription_id, subject_id, kind, next_at, created_at")
 
 _known_notice = (
@@ -172,7 +179,7 @@ _new_questions = (
     .where(
         _waiting,
         call_rows.c.mode.in_(ASKED),
-        call_rows.c.created_at >= push_subscriptions.c.created_at,
+        or_(call_rows.c.created_at >= push_subscriptions.c.created_at, _made_later_than_now),
         call_rows.c.created_at > bindparam("after"),
         or_(call_rows.c.expires_at.is_(None), call_rows.c.expires_at > bindparam("now")),
         ~_known_notice,
@@ -201,7 +208,7 @@ def collect(tx: Tx) -> None:
         after = max(read_seq, notified_seq, last_seq - AT_ONCE)
         for message in posting.messages_after(tx, space_id, after, limit=AT_ONCE):
             if message.created_at > _oldest(tx) and is_news(message, person, handle, _asked_by(tx, message)):
-                browsers = [id for (id,) in tx.all(_browsers, entity_id=person, at=message.created_at)]
+                browsers = [id for (id,) in tx.all(_browsers, entity_id=person, at=message.created_at, now=tx.now)]
                 _note(tx, browsers, message.id, "message")
         tx.run(_decided, space_id=space_id, entity_id=person, notified_seq=last_seq)
     tx.run(_settled)
@@ -274,7 +281,13 @@ class DueNotification:
 
 CLAIM_SECONDS: Final = 60
 """After this time, what a process has claimed and not sent is sent by another."""
-_is_due = and_(push_notices.c.done_at.is_(None), push_notices.c.next_at <= bindparam("now"))
+LONGEST_PAUSE_SECONDS: Final = 3600
+"""The longest time for which a notification is put off."""
+_is_due = and_(
+    push_notices.c.done_at.is_(None),
+    # No pause is longer: if this one is, the clock was set back since.
+    or_(push_notices.c.next_at <= bindparam("now"), push_notices.c.next_at > bindparam("latest")),
+)
 _due = statement(
     select(
         *columns(push_notices, "subscription_id, subject_id, kind, tries"),
@@ -301,14 +314,18 @@ _finish = statement(update(push_notices).where(*_is_notice).values(done_at=bindp
 
 
 def has_due(tx: Tx) -> bool:
-    return tx.one(_has_due, now=tx.now) is not None
+    return tx.one(_has_due, **_now(tx)) is not None
+
+
+def _now(tx: Tx) -> dict[str, int]:
+    return {"now": tx.now, "latest": tx.now + LONGEST_PAUSE_SECONDS * SECOND}
 
 
 def claim(tx: Tx, limit: int) -> Sequence[DueNotification]:
     """Takes what is due, so that no other process sends it. What is no longer news is dropped."""
     found: list[DueNotification] = []
     for subscription_id, subject_id, kind, tries, person, endpoint, p256dh, auth in tx.all(
-        _due, now=tx.now, limit=limit
+        _due, **_now(tx), limit=limit
     ):
         news = current(tx, kind, subject_id, person)
         which: dict[str, Any] = {"subscription": subscription_id, "subject": subject_id}

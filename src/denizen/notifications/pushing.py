@@ -21,7 +21,7 @@ from denizen.clock import Clock
 from denizen.errors import AddressRefused, SecretKeyMissing, SecretUnreadable, StorageError
 from denizen.notifications import news, subscriptions
 from denizen.notifications.encryption import BrowserKeys, ServerKey, encrypt
-from denizen.notifications.news import FRESH_SECONDS, DueNotification
+from denizen.notifications.news import FRESH_SECONDS, LONGEST_PAUSE_SECONDS, DueNotification
 from denizen.storage.database import Database
 from denizen.tools.outbound import Outbound
 
@@ -35,8 +35,7 @@ SEND_SECONDS: Final = 15.0
 AT_ONCE: Final = 20
 TRIES: Final = 8
 FIRST_PAUSE_SECONDS: Final = 30
-"""The pause after a first failure; doubled each time, up to an hour."""
-LONGEST_PAUSE_SECONDS: Final = 3600
+"""The pause after a first failure; doubled each time, up to `LONGEST_PAUSE_SECONDS`."""
 _DIGITS: Final = 9
 _CONTACT: Final = "mailto:push@example.com"
 

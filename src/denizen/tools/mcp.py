@@ -302,7 +302,9 @@ class _Server:
     async def offered(self) -> Sequence[Tool]:
         """Its tools; those that it offered last, if it cannot be reached."""
         asleep = self._link is not None and self._link.idle and self._offers is not None
-        if asleep or self._clock.now() < self._not_before:
+        left_alone = self._not_before - self._clock.now()
+        # It is left alone for no longer: otherwise the clock was set back since.
+        if asleep or 0 < left_alone <= BACK_OFF_SECONDS[-1] * SECOND:
             return self._offers or ()
         try:
             link = await self._connected()
