@@ -185,6 +185,10 @@ class Asking(Protocol):
         """Notes that an attempt has ended, complete or cut off, with this response."""
         ...
 
+    async def pause(self, seconds: float) -> None:
+        """Waits before another attempt."""
+        ...
+
     async def again(self) -> None:
         """Notes that another attempt begins: the result of the last one is void."""
         ...
@@ -201,7 +205,7 @@ async def ask(clock: Clock, asked: AdvisorRequest, by: Asking) -> ModelResponse:
             delay = request.retry_delay(error, attempt, key=asked.key)
             if delay is None:
                 raise
-            await clock.sleep(delay)
+            await by.pause(delay)
             await by.again()
 
 
