@@ -118,6 +118,28 @@ async def test_a_stop_waits_for_tasks_until_somebody_is_in_a_hurry() -> None:
     assert jobs.tasks.running == {}
 
 
+async def test_a_stop_cancels_at_once_what_only_waits_to_try_again() -> None:
+    """Whether it waits already or begins to, and also if it waits in a task of its own."""
+    jobs = Jobs(grace_seconds=3_600)
+    await jobs.tasks.open()
+    early, late = Job(), Job()
+
+    async def try_again(key: str, job: Job) -> None:
+        try:
+            await job.may_end.wait()
+            await asyncio.ensure_future(jobs.tasks.pause(job, 1))
+        finally:
+            jobs.tasks.end(key, job)
+
+    for key, job in (("early", early), ("late", late)):
+        jobs.tasks.begin(key, job, try_again(key, job), name=key)
+    early.may_end.set()
+    await jobs.clock.sleeper(1)
+    asyncio.get_running_loop().call_soon(late.may_end.set)
+    await jobs.tasks.stop()
+    assert [job.task is not None and job.task.cancelled() for job in (early, late)] == [True, True]
+
+
 async def test_letting_go_finishes_although_its_task_is_cancelled() -> None:
     written = asyncio.Event()
     may_write = asyncio.Event()

@@ -62,6 +62,7 @@ class LeasedTasks(Generic[Key, Work]):
         self.changed = asyncio.Event()
         """Set when a task ends; owners may set it for changes of their own."""
         self.stopping = False
+        self._stop_begun = asyncio.Event()
         self._hinted = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._loops: list[asyncio.Task[None]] = []
@@ -77,6 +78,7 @@ class LeasedTasks(Generic[Key, Work]):
     async def stop(self) -> None:
         """Let the running tasks finish, and cancel them after the grace period."""
         self.stopping = True
+        self._stop_begun.set()
         tasks = [work.task for work in self.running.values() if work.task is not None]
         if tasks and self._grace_seconds > 0:
             await asyncio.wait(tasks, timeout=self._grace_seconds)
@@ -90,6 +92,14 @@ class LeasedTasks(Generic[Key, Work]):
         self._grace_seconds = 0
         if self.stopping:
             self.cancel(self.running)
+
+    async def pause(self, work: Work, seconds: float) -> None:
+        """Wait before this work tries something again. When the tasks stop, it is cancelled instead: whoever only waits
+        has nothing to finish."""
+        if await self._clock.wait(self._stop_begun, seconds) and work.task is not None:
+            work.task.cancel()
+            # Not always in that task itself, but always cancelled with it.
+            await asyncio.Event().wait()
 
     def hint(self) -> None:
         """Sweep soon."""

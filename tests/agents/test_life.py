@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,13 +19,13 @@ from denizen.agents.registry import Agent
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
 from denizen.consciousness import lease as leases
-from denizen.errors import InvalidInput, ModelRejected, NotFound
+from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected, NotFound
 from denizen.ids import AgentId, new_id
 from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.postgresql import PostgresqlDatabase
 from denizen.storage.schema import agents
-from tests.world import Waiting, World, listening, open_world
+from tests.world import UNHURRIED, Waiting, World, listening, open_world
 
 
 class Held:
@@ -466,6 +467,29 @@ async def test_whoever_is_hurried_hands_back_at_once_what_it_was_doing(ready_url
         await world.run()
         assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
         assert await world.endings(ada) == [(1, "acted", "answered", "Helped.")]
+
+
+@pytest.mark.parametrize("early", [False, True])
+async def test_a_stop_does_not_wait_for_an_agent_that_waits_to_ask_its_model_again(ready_url: str, early: bool):
+    """Nothing would be finished in that time. Its cycle is handed back, which counts as no attempt."""
+    async with open_world(ready_url, pace=replace(UNHURRIED, grace_seconds=1_000_000)) as world:
+        held = Held(ModelOverloaded("busy"))
+        ada, noor, hall = await in_a_hall(world, reply("One moment."), held, reply("Done."), "Helped.")
+        await world.say(noor, "Help!", hall)
+        async with world.denizen.living():
+            await held.begun.wait()
+            if early:
+                asyncio.get_running_loop().call_soon(held.go_on.set)
+            else:
+                held.go_on.set()
+                await world.clock.sleeper(3)
+            await world.denizen.drain()
+            assert not await is_held(world, ada)
+        await world.restart()
+        await world.run()
+        assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
+        assert await world.endings(ada) == [(1, "acted", "answered", "Helped.")]
+        assert "failure" not in [kind for kind, _ in await world.ledger(ada)]
 
 
 class SweepersClock(ManualClock):

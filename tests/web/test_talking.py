@@ -51,6 +51,7 @@ async def test_an_answer_is_stopped_while_it_is_written(
     said = page.get_by_role("article", name="Bo: One word")
     await expect(said.get_by_text("Stopped by you")).to_be_visible()
     await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    await expect(page.get_by_role("textbox", name="Message to Kitchen")).to_be_focused()
     await hers.check_accessibility()
 
 

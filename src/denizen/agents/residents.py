@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -585,7 +586,7 @@ class Residents:
             there = spaces_of(cycle.events, cycle.active_space_id)
             caution = await self._db.read(privacy_guard.caution, mind.lease.agent_id, there, remembered)
             cycle = replace(cycle, remembered=remembered, caution=caution)
-        outcome = await think(deps, mind, cycle, life.woken.is_set)
+        outcome = await think(deps, mind, cycle, life.woken.is_set, partial(self._tasks.pause, life))
         if deps.reflects and isinstance(outcome, Acted):
             self._afterthoughts.hint(mind.lease.agent_id)
         if isinstance(outcome, Failed) and not outcome.undone:

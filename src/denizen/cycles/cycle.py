@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -117,11 +117,16 @@ Pausing = Literal["paused"] | None
 
 
 async def think(
-    deps: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
+    deps: CycleDeps,
+    mind: Mind,
+    cycle: OpenCycle,
+    arrived: Callable[[], bool],
+    pause: Callable[[float], Awaitable[None]],
 ) -> CycleOutcome:
     """Run the cycle to its end. Raises only when this process lost the agent, or when the database fails.
 
     `arrived` says whether there may be something new in the inbox, so that it need not be read before each step.
+    `pause` waits so many seconds before a model is asked again.
     """
     toolbox = requested.toolbox_for(deps.toolboxes[mind.era.profile], cycle.events)
     if toolbox is not deps.toolbox:
@@ -138,7 +143,7 @@ async def think(
     bound = structlog.contextvars.bind_contextvars(cycle=cycle.id)
     try:
         with watch:
-            outcome = await _live_through(_Thinking(deps, mind, cycle, arrived, watch), watch)
+            outcome = await _live_through(_Thinking(deps, mind, cycle, arrived, pause, watch), watch)
             watch.ended(outcome)
             return outcome
     finally:
@@ -192,12 +197,18 @@ class _Thinking:
     """A running cycle."""
 
     def __init__(
-        self, deps: CycleDeps, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
+        self,
+        deps: CycleDeps,
+        mind: Mind,
+        cycle: OpenCycle,
+        arrived: Callable[[], bool],
+        pause: Callable[[float], Awaitable[None]],
+        watch: Watch,
     ) -> None:
         self._with = deps
         self._watch = watch
         self.agent_id = mind.lease.agent_id
-        self._arrived = arrived
+        self._arrived, self._pause = arrived, pause
         self._resumed = cycle.steps > 0
         self._plan = StepPlan()
         """The plan for the next step."""
@@ -517,7 +528,7 @@ class _Thinking:
                     await self._show_trouble(error, delay)
                 try:
                     async with self._stoppable(speaker):
-                        await self._with.clock.sleep(delay)
+                        await self._pause(delay)
                 except StoppedByPerson:
                     return None, speaker
             except BaseException:

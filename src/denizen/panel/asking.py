@@ -190,6 +190,10 @@ class Asking(Protocol):
         """Notes that an attempt has ended, complete or cut off, with this response."""
         ...
 
+    async def pause(self, seconds: float) -> None:
+        """Waits before another attempt."""
+        ...
+
     async def again(self) -> None:
         """Notes that another attempt begins: the result of the last one is void."""
         ...
@@ -206,7 +210,7 @@ async def ask(clock: Clock, asked: AdvisorRequest, by: Asking) -> ModelResponse:
             delay = request.retry_delay(error, attempt, key=asked.key, most=ATTEMPTS)
             if delay is None:
                 raise
-            await clock.sleep(delay)
+            await by.pause(delay)
             await by.again()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
+from denizen.clock import Clock
 from denizen.cycles.purse import NoRoom, Purse, pay
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
@@ -42,7 +43,7 @@ async def suggest(deps: PanelDeps, panel_id: SpaceId, topic: str, count: int) ->
     if isinstance(kept, NoRoom):
         raise BudgetSpent(kept.text)
     asked = AdvisorRequest(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
-    asking = _Unheard()
+    asking = _Unheard(deps.clock)
     try:
         response = await in_time(deps.clock, patience(model, settings.total_seconds), ask(deps.clock, asked, asking))
     except TooLate as error:
@@ -58,7 +59,8 @@ async def suggest(deps: PanelDeps, panel_id: SpaceId, topic: str, count: int) ->
 class _Unheard:
     """Asks for an answer that is of use only when it is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.responses: list[ModelResponse] = []
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
@@ -66,6 +68,9 @@ class _Unheard:
 
     def used(self, response: ModelResponse) -> None:
         self.responses.append(response)
+
+    async def pause(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
 
     async def again(self) -> None:
         """Has nothing to undo: no partial answer was shown."""

@@ -51,8 +51,8 @@ UNUSABLE: Final = "Your last answer could not be used. Answer with {tool}, and w
 class _Voice:
     """One reply in progress: publishes its text, and keeps its usage until it is recorded."""
 
-    def __init__(self, deps: PanelDeps, claim: Claim) -> None:
-        self._panel_deps = deps
+    def __init__(self, deps: PanelDeps, claim: Claim, tasks: LeasedTasks[Key, _Voice]) -> None:
+        self._panel_deps, self._tasks = deps, tasks
         self.speaking = Speaking(deps.bus, claim)
         # Nobody reads the text beside groups of positions.
         self.hear = _ignore if claim.part == "camps" else self.speaking.hear
@@ -72,6 +72,9 @@ class _Voice:
 
     def used(self, response: ModelResponse) -> None:
         self.charges.append(self._panel_deps.charge(response, self.model))
+
+    async def pause(self, seconds: float) -> None:
+        await self._tasks.pause(self, seconds)
 
     async def again(self) -> None:
         beginning = asyncio.ensure_future(self._begin_again())
@@ -181,7 +184,7 @@ class Moderator:
     def _begin(self, work: Work) -> None:
         claim = work.claim
         self._tasks.cancel([claim.key])
-        voice = _Voice(self._panel_deps, claim)
+        voice = _Voice(self._panel_deps, claim, self._tasks)
         self._tasks.begin(claim.key, voice, self._speak(work, voice), name=f"{claim.part} of {claim.voice}")
 
     async def _renew(self) -> dict[Key, int]:

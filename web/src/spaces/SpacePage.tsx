@@ -128,7 +128,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
     <AroundContext value={around}>
       <TalkPage title={space.info.name} isPrivate={space.info.private} actions={actions}>
         <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
-        <StatusLine space={space} />
+        <StatusLine space={space} onStop={() => composer.current?.takeBack()} />
         <Notices space={space} />
         <Composer ref={composer} name={space.info.name} inviting={at === null} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
       </TalkPage>

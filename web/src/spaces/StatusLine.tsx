@@ -13,7 +13,7 @@ import { statusWords } from "./status";
 const TYPING_MS = 10_000;
 
 /** A quiet line of who thinks, with which tool, and who had nothing to say. It is always as high as one line. */
-export function StatusLine({ space }: { space: SpaceState }): ReactNode {
+export function StatusLine({ space, onStop }: { space: SpaceState; onStop: () => void }): ReactNode {
   const presence = useLive((state) => state.presence);
   const writing = useLive((state) => state.writing);
   const { words, busy } = statusWords(space, presence, Object.values(writing), useTyping(space.info.id));
@@ -22,7 +22,7 @@ export function StatusLine({ space }: { space: SpaceState }): ReactNode {
       <div className={css.statusText}>
         {busy && <Dots />}
         <span>{words}</span>
-        {busy && <Stop space={space.info.id} />}
+        {busy && <Stop space={space.info.id} onStop={onStop} />}
       </div>
     </div>
   );
@@ -40,10 +40,15 @@ function useTyping(space: string): string | undefined {
 }
 
 /** Ends what the agents write here: what they have said stays. */
-function Stop({ space }: { space: string }): ReactNode {
+function Stop({ space, onStop }: { space: string; onStop: () => void }): ReactNode {
   const stop = useStop(space);
+  const end = (): void => {
+    stop.mutate();
+    // This button goes with what it stops.
+    onStop();
+  };
   return (
-    <Button small variant="quiet" className={css.stop} icon={<Square size={12} />} busy={stop.isPending} title="Stop (Esc)" onClick={() => stop.mutate()}>
+    <Button small variant="quiet" className={css.stop} icon={<Square size={12} />} busy={stop.isPending} title="Stop (Esc)" onClick={end}>
       Stop
     </Button>
   );

@@ -12,6 +12,8 @@ const keyboard = window.matchMedia("(hover: hover) and (pointer: fine)");
 
 export interface WriteBoxHandle {
   focus: () => void;
+  /** Takes the focus from a button that is about to go, unless the keyboard of a touch screen would cover the page. */
+  takeBack: () => void;
   /** Puts a text before what is written, and the caret at the end. */
   quote: (text: string) => void;
 }
@@ -62,7 +64,7 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
     flushSync(() => setText(`${quoted}${area.current!.value}`));
     begin(area.current!);
   };
-  useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus(), quote }));
+  useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus(), takeBack: () => keyboard.matches && begin(area.current!), quote }));
   useEffect(() => fit(area.current!), [text]);
   useEffect(() => {
     if (props.inviting && keyboard.matches) begin(area.current!);
