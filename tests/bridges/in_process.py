@@ -111,24 +111,24 @@ class Harbour:
         self, room: str, who: str, text: str, *, bot: bool = False, verified: bool = True, **more: Any
     ) -> str:
         id = self._next(room)
-        self._add(room, IncomingMessage(id, writer(who, bot=bot, verified=verified), text, **more))
+        self.add(room, IncomingMessage(id, writer(who, bot=bot, verified=verified), text, **more))
         return id
 
     async def edit(self, room: str, who: str, of: str, text: str) -> None:
-        self._add(room, IncomingEdit(self._next(room), writer(who), of, text))
+        self.add(room, IncomingEdit(self._next(room), writer(who), of, text))
 
     async def delete(self, room: str, who: str, of: str) -> None:
-        self._add(room, IncomingDeletion(self._next(room), writer(who), of))
+        self.add(room, IncomingDeletion(self._next(room), writer(who), of))
 
     async def react(self, room: str, who: str, of: str, emoji: str, *, removed: bool = False) -> str:
         id = self._next(room)
-        self._add(room, IncomingReaction(id, writer(who), of, emoji, removed))
+        self.add(room, IncomingReaction(id, writer(who), of, emoji, removed))
         return id
 
     def _next(self, room: str) -> str:
         return f"{room}-{len(self.rooms.setdefault(room, [])) + 1}"
 
-    def _add(self, room: str, event: Incoming) -> None:
+    def add(self, room: str, event: Incoming) -> None:
         self.rooms[room].append(event)
         self.news.set()
 

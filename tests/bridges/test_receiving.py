@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from sqlalchemy import select
 
 from denizen import reply
-from denizen.bridges.port import IncomingFile
+from denizen.bridges.port import (
+    Incoming,
+    IncomingDeletion,
+    IncomingEdit,
+    IncomingFile,
+    IncomingMessage,
+    IncomingReaction,
+    Writer,
+)
 from denizen.bridges.registry import state_of
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
@@ -199,6 +208,44 @@ async def test_what_cannot_become_a_message_holds_up_nothing(bay: World, harbour
     long, odd = await pier.lines()
     assert long.endswith("[The rest was cut off: the message was too long.]")
     assert odd == "Eve: \ufffd NUL \ufffd"
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "\x00", "\U0010ffff\ufffe", "", "x" * 300_000])
+async def test_an_odd_value_in_any_part_of_an_event_holds_up_nothing(bay: World, harbour: Harbour, odd: str) -> None:
+    pier = await build(bay, harbour)
+    first = await harbour.write(ROOM, "Eve", "Ahoy!")
+    eve = Writer("@eve:harbour", odd, verified=True)
+    told: list[Incoming] = [
+        IncomingMessage("1", Writer(f"@mia{odd}:harbour", odd), "By a stranger."),
+        IncomingMessage("2", eve, odd, reply_to=odd, provenance={"from": odd}),
+        IncomingMessage("3", eve, "A map", files=(IncomingFile(odd, odd, b"north"),)),
+        IncomingMessage("4", eve, "A map", files=(IncomingFile("map", None, b"", odd),)),
+        IncomingEdit("5", eve, first, odd),
+        IncomingEdit("6", eve, odd, "What?"),
+        IncomingDeletion("7", eve, odd),
+        IncomingReaction("8", eve, first, odd),
+        IncomingReaction("9", eve, first, odd, removed=True),
+        IncomingReaction("10", eve, odd, "👍"),
+        IncomingMessage(odd, eve, "With an odd id."),
+    ]
+    for event in told:
+        harbour.add(ROOM, event)
+    await harbour.write(ROOM, "Eve", "And on.")
+    await pier.run()
+    assert (await pier.lines())[-1].endswith(": And on.")
+
+
+@pytest.mark.parametrize("sent_at", [2**53 * 1_000, -(2**53) * 1_000, 2**63, -1])
+async def test_a_message_that_says_an_impossible_time_is_read_as_one_of_now(
+    bay: World, harbour: Harbour, sent_at: int
+) -> None:
+    """Whoever writes may say any: homeservers pass on what others tell."""
+    pier = await build(bay, harbour, await bay.agent("Ada", reply("At noon."), "Told Eve."))
+    await harbour.write(ROOM, "Eve", "@ada when?", sent_at=sent_at)
+    await pier.run()
+    assert await pier.lines() == ["Eve: @ada when?", "Ada: At noon."]
+    (_, asked, _) = await bay.denizen.spaces.messages(pier.space)
+    assert "sent_at" not in cast("dict[str, object]", asked.metadata["bridge"])
 
 
 async def test_a_moderator_elsewhere_removes_the_reaction_of_somebody_else(bay: World, harbour: Harbour) -> None:

@@ -6,19 +6,21 @@ import asyncio
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage
 from sqlalchemy import select
 
-from denizen import reply
+from denizen import forever, reply, skip
 from denizen.bridges import registry, told_statuses
 from denizen.bridges.port import Later
 from denizen.bridges.told_statuses import SETTLED_SECONDS
-from denizen.errors import LeaseLost, ModelRejected
+from denizen.errors import ContentRefused, LeaseLost, ModelRejected
+from denizen.models.scripted import Info, Turn
 from denizen.storage.database import statement, values
 from denizen.storage.schema import outbox
 from tests.bridges.conformance import ROOM, build
 from tests.bridges.in_process import Harbour
 from tests.bridges.status_suite import SUSPENDED, line
-from tests.world import World
+from tests.world import World, as_text
 
 _actions = statement(select(outbox.c.action))
 
@@ -90,6 +92,73 @@ async def test_everybody_whom_a_cycle_left_without_an_answer_is_told(bay: World,
     said = "Ada read this and did not reply. Write again if you need an answer."
     told = [each for each in harbour.said if said in each]
     assert sorted(told) == [f"mole: {said} (to mole-1)", f"{line(said)} (to {ROOM}-2)"]
+
+
+def _refused(messages: list[ModelMessage], _info: Info) -> Turn:
+    return ContentRefused("no") if "@ada" in as_text(messages[-1]) else skip()
+
+
+REFUSED = "Ada could not process this message and goes on with the rest. Write it in other words, or ask an admin."
+
+
+async def test_a_message_that_waits_is_told_only_of_what_holds_it_up(bay: World, harbour: Harbour) -> None:
+    """Not of what became of somebody else's, whose status the space still shows."""
+    ada = await bay.agent("Ada", model=forever(_refused))
+    pier = await build(bay, harbour, ada)
+    await bay.denizen.bridges.connect(pier.bridge, pier.space, "mole")
+    await pier.run()
+    await harbour.write(ROOM, "Eve", "@ada when?")
+    await pier.run()
+    await pier.run_after(SETTLED_SECONDS)
+    await bay.denizen.agents.suspend(ada)
+    await harbour.write("mole", "Mia", "@ada where?")
+    await pier.run()
+    for _ in range(3):
+        await pier.run_after(SETTLED_SECONDS)
+    told = [each for each in harbour.said if ": Ada " in each]
+    # Eve is not told that Ada is suspended: nobody tries her message again by itself.
+    assert told == [f"{line(REFUSED)} (to {ROOM}-1)", f"mole: {SUSPENDED} (to mole-1)"]
+
+
+async def test_each_message_that_is_set_aside_is_told(bay: World, harbour: Harbour) -> None:
+    """Also where the space shows already that another one was, with the same cause."""
+    pier = await build(bay, harbour, await bay.agent("Ada", model=forever(_refused)))
+    for who in ("Eve", "Mia", "Zoe"):
+        await harbour.write(ROOM, who, "@ada when?")
+        await pier.run()
+        for _ in range(3):
+            await pier.run_after(SETTLED_SECONDS)
+    assert harbour.said == [f"{line(REFUSED)} (to {ROOM}-{number})" for number in (1, 2, 3)]
+
+
+async def test_messages_of_several_rooms_that_are_set_aside_together_are_each_told(
+    bay: World, harbour: Harbour
+) -> None:
+    """The status names only the newest."""
+    pier = await build(bay, harbour, await bay.agent("Ada", model=forever(_refused)))
+    await bay.denizen.bridges.connect(pier.bridge, pier.space, "mole")
+    await pier.run()
+    await harbour.write("mole", "Mia", "@ada where?")
+    await harbour.write(ROOM, "Eve", "@ada when?")
+    await pier.run()
+    for _ in range(3):
+        await pier.run_after(SETTLED_SECONDS)
+    told = [each for each in harbour.said if REFUSED in each]
+    assert sorted(told) == [f"mole: {REFUSED} (to mole-1)", f"{line(REFUSED)} (to {ROOM}-1)"]
+
+
+async def test_a_message_that_is_tried_again_before_it_was_told_is_not_told(bay: World, harbour: Harbour) -> None:
+    ada = await bay.agent("Ada", model=forever(_refused))
+    pier = await build(bay, harbour, ada)
+    await harbour.write(ROOM, "Eve", "@ada when?")
+    await pier.run()
+    harbour.answers.append(Later("Come back later.", 40))
+    await pier.run_after(SETTLED_SECONDS)
+    assert await bay.denizen.db.read(lambda tx: values(tx, _actions)) == ["status"]
+    await bay.denizen.agents.suspend(ada)
+    await bay.denizen.agents.try_again(ada, pier.space)
+    await pier.run_after(40)
+    assert [each for each in harbour.said if REFUSED in each] == []
 
 
 async def test_what_is_over_while_the_service_cannot_be_reached_is_not_told(bay: World, harbour: Harbour) -> None:

@@ -56,13 +56,14 @@ def test_every_cause_reads_as_sentences_with_and_without_details(cause: Cause) -
     ],
 )
 def test_whoever_is_told_elsewhere_can_do_what_they_read(cause: Cause, more: dict[str, Any]) -> None:
-    """A guest cannot open the settings, and does not learn what the provider said."""
-    detail = {"provider": "OpenAI", "model": "gpt-x", "reason": "no credit", "count": 5, "limit": "steps"} | more
+    """A guest cannot open the settings, and does not learn what the provider said, nor who is here."""
+    detail = {"provider": "OpenAI", "model": "gpt-x", "reason": "no credit", "count": 5, "limit": "steps", "by": "Noor"}
+    detail |= more
     for known in (detail, more):
         text = SpaceStatus(Any, Any, "Bo", cause, known).text_elsewhere  # pyright: ignore[reportArgumentType]
         assert text.endswith("."), text
         assert not set("{}") & set(text), text
-        for word in ("Administration", "settings of", "OpenAI", "gpt-x", "no credit", "API key"):
+        for word in ("Administration", "settings of", "OpenAI", "gpt-x", "no credit", "API key", "Noor"):
             assert word not in text
 
 

@@ -33,7 +33,7 @@ from denizen.bridges.port import (
     Writer,
 )
 from denizen.bridges.registry import Bridge, BridgeLease, Channel
-from denizen.clock import SECOND, Instant, moment
+from denizen.clock import LATEST, SECOND, Instant, moment
 from denizen.errors import InvalidInput, LeaseLost, NotAllowed, NotAMember, NotFound
 from denizen.forgetting import changing
 from denizen.ids import AgentId, BridgeId, ChannelId, EntityId, FileId, MessageId, new_id
@@ -242,7 +242,7 @@ def _apply(
             author = _admit(tx, bridge, channel, event.writer)
             act = reactions_and_pins.take_reaction_back if event.removed else reactions_and_pins.react
             act(tx, message_id, author, event.emoji, via=channel.id)
-            return _Result(message_id, event.emoji, author)
+            return _Result(message_id, storable(event.emoji), author)
 
 
 def _post(
@@ -252,14 +252,16 @@ def _post(
         raise InvalidInput("A message needs some text.")
     author, space_id = _admit(tx, bridge, channel, event.writer), channel.space_id
     settings = BridgeSettings.model_validate(_common(bridge))
-    old = is_history(event.sent_at, tx.now, settings)
+    # A service may pass on any number that a writer has sent.
+    sent_at = event.sent_at if event.sent_at is not None and 0 < event.sent_at <= LATEST else None
+    old = is_history(sent_at, tx.now, settings)
     came: dict[str, JsonValue] = {"id": bridge.id, "name": bridge.name, "verified": event.writer.verified}
     came |= event.provenance
     if event.thread is not None:
         came |= {TITLE: event.thread.title, READERS: list(_readers(tx, channel, event))}
         old = old or _is_loop(tx, channel, author)
-    if event.sent_at is not None:
-        came["sent_at"] = moment(event.sent_at).isoformat()
+    if sent_at is not None:
+        came["sent_at"] = moment(sent_at).isoformat()
     hop = 0
     if event.writer.bot:
         # It may have read everything here, so it is one more agent in a row.
@@ -277,7 +279,7 @@ def _post(
         files=files,
         hop=hop,
         via=channel.id,
-        history_from=event.sent_at or tx.now if old or event.automatic else None,
+        history_from=sent_at or tx.now if old or event.automatic else None,
     )
     return posted.id
 

@@ -1,8 +1,9 @@
 """Tells people in rooms elsewhere why their message has no answer yet: the statuses of a space that concern them.
 
 A status that has lasted gets a row in the outbox of each room from which somebody waits because of it. Which status was
-told where is kept, so that each is told once, however often the agent tries again. What is sent is the status as it is
-then; nothing is, if it is over.
+told where is kept, so that each is told once, however often the agent tries again; of messages that were set aside, the
+newest that was told of, so that the next one is told of, too. What is sent is the status as it is then; nothing is sent
+if it is over.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, exists, or_, select
+from sqlalchemy import bindparam, exists, func, select
 
 from denizen.bridges import registry
 from denizen.bridges.registry import BridgeLease
 from denizen.clock import SECOND
 from denizen.ids import AgentId, BridgeId, ChannelId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.statuses import LEFT_UNANSWERED, SpaceStatus
-from denizen.storage.database import Tx, insert_into, insert_or_update, select_where, statement
+from denizen.inbox.statuses import LEFT_UNANSWERED, SET_ASIDE, SpaceStatus
+from denizen.storage.database import Tx, insert_into, insert_or_update, statement, value
 from denizen.storage.schema import (
     bridges,
     carried,
@@ -36,13 +37,14 @@ SETTLED_SECONDS: Final = 60
 LOOKED_AT: Final = 50
 """So many messages before the newest that waits are looked at for others that the same cycle left without an answer."""
 
-_untold = statement(
+_shown = statement(
     select(
         channels.c.id,
         channels.c.room,
         space_statuses.c.space_id,
         space_statuses.c.agent_id,
         space_statuses.c.cause,
+        told_statuses.c.since,
     )
     .join(bridges, bridges.c.id == channels.c.bridge_id)
     .join(
@@ -56,25 +58,47 @@ _untold = statement(
         & (told_statuses.c.agent_id == space_statuses.c.agent_id)
         & (told_statuses.c.cause == space_statuses.c.cause),
     )
-    .where(
-        channels.c.bridge_id == bindparam("bridge_id"),
-        or_(told_statuses.c.since.is_(None), told_statuses.c.since != space_statuses.c.created_at),
-    )
+    .where(channels.c.bridge_id == bindparam("bridge_id"))
     .order_by(space_statuses.c.created_at, channels.c.id)
 )
-_came_in = select_where(carried, "channel_id, outside_id", "message_id", carried.c.direction == "in")
-# Without the channel: rooms have many messages, and few of them wait.
-_waiting = statement(
-    select(carried.c.channel_id, carried.c.outside_id)
-    .select_from(events.join(carried, carried.c.message_id == events.c.message_id))
-    .where(
-        events.c.agent_id == bindparam("agent_id"),
-        events.c.state != "done",  # must match the condition of the partial index exactly
-        events.c.space_id == bindparam("space_id"),
-        events.c.waits == 1,
-        carried.c.direction == "in",
+_told_until = statement(
+    select(func.max(told_statuses.c.since)).where(
+        told_statuses.c.channel_id == bindparam("channel_id"),
+        told_statuses.c.agent_id == bindparam("agent_id"),
+        told_statuses.c.cause.in_(SET_ASIDE),
     )
+)
+_named = statement(
+    select(carried.c.channel_id, carried.c.outside_id, messages.c.seq)
+    .join(messages, messages.c.id == carried.c.message_id)
+    .where(carried.c.message_id == bindparam("message_id"), carried.c.direction == "in")
+)
+_open = (
+    events.c.agent_id == bindparam("agent_id"),
+    events.c.state != "done",  # must match the condition of the partial index exactly
+    events.c.space_id == bindparam("space_id"),
+    events.c.waits == 1,
+    carried.c.direction == "in",
+)
+# Without the channel: rooms have many messages, and few of them wait.
+_held_up = statement(
+    select(carried.c.channel_id, carried.c.outside_id, events.c.number)
+    .select_from(events.join(carried, carried.c.message_id == events.c.message_id))
+    .where(*_open, events.c.state.in_(("pending", "taken")))
     .order_by(events.c.number.desc())
+)
+_named_by_another = exists().where(
+    space_statuses.c.space_id == events.c.space_id,
+    space_statuses.c.agent_id == events.c.agent_id,
+    space_statuses.c.cause != bindparam("cause"),
+    space_statuses.c.message_id == events.c.message_id,
+)
+_set_aside = statement(
+    select(carried.c.channel_id, carried.c.outside_id, messages.c.seq)
+    .select_from(
+        events.join(messages, messages.c.id == events.c.message_id).join(carried, carried.c.message_id == messages.c.id)
+    )
+    .where(*_open, events.c.state == "dead", ~_named_by_another)
 )
 _newest, _about, _own = messages.alias("newest"), events.alias("about"), messages.alias("own")
 _newest_seq = select(_newest.c.seq).where(_newest.c.id == bindparam("message_id")).scalar_subquery()
@@ -87,7 +111,7 @@ _spoke_since = exists().where(
     _own.c.space_id == messages.c.space_id, _own.c.seq > messages.c.seq, _own.c.author_id == events.c.agent_id
 )
 _left_by_its_cycle = statement(
-    select(carried.c.channel_id, carried.c.outside_id)
+    select(carried.c.channel_id, carried.c.outside_id, messages.c.seq)
     .select_from(
         messages.join(events, events.c.message_id == messages.c.id).join(carried, carried.c.message_id == messages.c.id)
     )
@@ -116,6 +140,8 @@ class UntoldStatus:
     channel_id: ChannelId
     room: str
     status: SpaceStatus
+    since: int
+    """When it began; of a message that was set aside, its number in the space."""
 
     @property
     def at(self) -> int:
@@ -130,24 +156,36 @@ class UntoldStatus:
 def untold(tx: Tx, bridge_id: BridgeId) -> list[UntoldStatus]:
     """The statuses that are to be told in rooms of the bridge, now or later, oldest first."""
     found: list[UntoldStatus] = []
-    for channel_id, room, space_id, agent_id, cause in tx.all(_untold, bridge_id=bridge_id):
+    for channel_id, room, space_id, agent_id, cause, told in tx.all(_shown, bridge_id=bridge_id):
         status = statuses.find(tx, space_id, agent_id, cause)
-        if status is not None and who_waits(tx, channel_id, status) is not None:
-            found.append(UntoldStatus(channel_id, room, status))
+        if status is None:
+            continue
+        if cause in SET_ASIDE:
+            until = value(tx, _told_until, channel_id=channel_id, agent_id=agent_id) or 0
+            newest = max([seq for seq in _messages_set_aside(tx, channel_id, status) if seq > until], default=None)
+            if newest is not None:
+                found.append(UntoldStatus(channel_id, room, status, newest))
+        elif told != status.created_at and _who_waits(tx, channel_id, status) is not None:
+            found.append(UntoldStatus(channel_id, room, status, status.created_at))
     return found
 
 
-def who_waits(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> str | None:
+def _who_waits(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> str | None:
     """The id, elsewhere, of the newest message from this room that waits because of the status; None: none does."""
     whose = {"agent_id": status.agent_id, "space_id": status.space_id}
-    found = tx.all(_waiting, **whose)
-    if status.message_id is not None:
-        newest = tx.all(_came_in, message_id=status.message_id)
-        left = (
-            tx.all(_left_by_its_cycle, message_id=status.message_id, **whose) if status.cause in LEFT_UNANSWERED else []
-        )
-        found = [*newest, *left, *found]
-    return next((outside_id for where, outside_id in found if where == channel_id), None)
+    found = tx.all(_named, message_id=status.message_id) if status.message_id is not None else []
+    if status.cause not in LEFT_UNANSWERED:
+        found += tx.all(_held_up, **whose)
+    elif status.message_id is not None:
+        found += tx.all(_left_by_its_cycle, message_id=status.message_id, **whose)
+    return next((outside_id for where, outside_id, _ in found if where == channel_id), None)
+
+
+def _messages_set_aside(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> dict[int, str]:
+    """The messages from this room that were set aside, as the status says: their ids elsewhere, by number."""
+    rows = tx.all(_set_aside, agent_id=status.agent_id, space_id=status.space_id, cause=status.cause)
+    rows += tx.all(_named, message_id=status.message_id) if status.message_id is not None else []
+    return {seq: outside_id for where, outside_id, seq in rows if where == channel_id}
 
 
 def tell(tx: Tx, held: BridgeLease) -> None:
@@ -155,13 +193,13 @@ def tell(tx: Tx, held: BridgeLease) -> None:
     registry.lock(tx, held.bridge_id, held)
     for each in untold(tx, held.bridge_id):
         if each.is_due(tx.now):
-            status, about = each.status, f"{each.status.agent_id} {each.status.cause} {each.status.created_at}"
+            status, about = each.status, f"{each.status.agent_id} {each.status.cause} {each.since}"
             tx.run(
                 _tell,
                 channel_id=each.channel_id,
                 agent_id=status.agent_id,
                 cause=status.cause,
-                since=status.created_at,
+                since=each.since,
             )
             tx.run(
                 _send,
@@ -181,7 +219,10 @@ def find(tx: Tx, channel_id: ChannelId, about: str) -> tuple[str, str] | None:
     agent_id, cause, since = about.split(" ")
     channel = registry.get_channel(tx, channel_id)
     status = statuses.find(tx, SpaceId(channel.space_id), AgentId(agent_id), cause)
-    if status is None or status.created_at != int(since):
+    if status is None:
         return None
-    waits = who_waits(tx, channel_id, status)
+    if status.cause in SET_ASIDE:
+        waits = _messages_set_aside(tx, channel_id, status).get(int(since))
+    else:
+        waits = _who_waits(tx, channel_id, status) if status.created_at == int(since) else None
     return None if waits is None else (status.text_elsewhere, waits)

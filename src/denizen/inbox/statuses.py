@@ -125,7 +125,12 @@ _WORDINGS: Final[Mapping[Cause, _Wording]] = {
         ("ask",),
         "{agent} read this and did not reply. Write again if you need an answer.",
     ),
-    "stopped": _Wording("{by} stopped {agent} before it had answered.", "Ask again for an answer.", ("ask",)),
+    "stopped": _Wording(
+        "{by} stopped {agent} before it had answered.",
+        "Ask again for an answer.",
+        ("ask",),
+        "{agent} was stopped before it had answered. Ask again for an answer.",
+    ),
     "budget": _Wording(
         "The budget of {agent} is used up{because}.",
         "Your message is kept. {agent} answers when the budget begins anew or is raised.",

@@ -20,7 +20,7 @@ from denizen.inbox.events import ABOUT
 from denizen.inbox.format import quoted_name, speaker
 from denizen.spaces import directory, outbox, posting
 from denizen.spaces.posting import Message
-from denizen.storage.database import Tx, select_where, statement, update_where
+from denizen.storage.database import Tx, select_where, statement, storable, update_where
 from denizen.storage.schema import agents, events, messages, spaces
 
 EMOJI_CHARACTERS: Final = 16
@@ -85,7 +85,7 @@ def pinned_in(tx: Tx, space_id: SpaceId, by: EntityId) -> list[Message]:
 def _checked(emoji: str) -> str:
     emoji = emoji.strip()
     is_text = emoji.isascii() or any(each.isspace() or each.isalpha() for each in emoji)
-    if not emoji or len(emoji) > EMOJI_CHARACTERS or is_text:
+    if not emoji or len(emoji) > EMOJI_CHARACTERS or is_text or emoji != storable(emoji):
         raise InvalidInput(f"A reaction is one emoji, not {emoji[:EMOJI_CHARACTERS]!r}.")
     return emoji
 

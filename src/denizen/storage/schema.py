@@ -1392,7 +1392,7 @@ told_statuses = Table(
     _key("channel_id", "channels.id"),
     _key("agent_id", "agents.id"),
     _key("cause"),
-    _int("since"),  # when that status began
+    _int("since"),  # when that status began; of a message that was set aside, its number in the space
     sqlite_with_rowid=False,
 )
 
