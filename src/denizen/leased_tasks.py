@@ -62,7 +62,7 @@ class LeasedTasks(Generic[Key, Work]):
         self.changed = asyncio.Event()
         """Set when a task ends; owners may set it for changes of their own."""
         self.stopping = False
-        self._stop_begun = asyncio.Event()
+        self._pausing: set[asyncio.Task[None]] = set()
         self._hinted = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._loops: list[asyncio.Task[None]] = []
@@ -78,7 +78,8 @@ class LeasedTasks(Generic[Key, Work]):
     async def stop(self) -> None:
         """Let the running tasks finish, and cancel them after the grace period."""
         self.stopping = True
-        self._stop_begun.set()
+        for task in self._pausing:
+            task.cancel()
         tasks = [work.task for work in self.running.values() if work.task is not None]
         if tasks and self._grace_seconds > 0:
             await asyncio.wait(tasks, timeout=self._grace_seconds)
@@ -96,10 +97,15 @@ class LeasedTasks(Generic[Key, Work]):
     async def pause(self, work: Work, seconds: float) -> None:
         """Wait before this work tries something again. When the tasks stop, it is cancelled instead: whoever only waits
         has nothing to finish."""
-        if await self._clock.wait(self._stop_begun, seconds) and work.task is not None:
-            work.task.cancel()
-            # Not always in that task itself, but always cancelled with it.
-            await asyncio.Event().wait()
+        task = work.task
+        assert task is not None, "work that pauses has begun"
+        if self.stopping:
+            task.cancel()
+        self._pausing.add(task)
+        try:
+            await self._clock.sleep(seconds)
+        finally:
+            self._pausing.discard(task)
 
     def hint(self) -> None:
         """Sweep soon."""
