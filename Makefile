@@ -105,8 +105,6 @@ test-ranges: $(READY)
 
 # A wheel and a source distribution of the package, and a wheel of its client alone. test-clients tries them.
 DIST ?= dist
-PROJECT_URL ?=
-export DENIZEN_PROJECT_URL = $(PROJECT_URL)
 
 dist: $(READY)
 	$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target sdist --target wheel

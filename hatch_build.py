@@ -24,8 +24,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 BUILT = Path("src/denizen/server/web/index.html")
-PROJECT_URL = "DENIZEN_PROJECT_URL"
-"""Where the sources are, for whoever publishes a build: `make dist PROJECT_URL=https://…`."""
+PROJECT_URL = "PROJECT_URL"
+"""The variable with the address of the sources, for whoever publishes a build: `make dist PROJECT_URL=https://…`. It is
+not a setting of Denizen's: those begin with `DENIZEN_`, and one that is not known stops a start."""
 RUN_LOCK = Path("requirements/run.txt")
 DEV_LOCK = Path("requirements/lock.txt")
 NPM_LOCK = Path("web/package-lock.json")
