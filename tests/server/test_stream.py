@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from denizen import Runtime, reply
 from denizen.access import tokens
 from denizen.bus.local import LocalBus
-from denizen.bus.streams import AgentStatus, StreamDelta, StreamStarted, agent_topic, space_topic
+from denizen.bus.streams import AgentStatus, ReplyChanged, StreamDelta, StreamStarted, agent_topic, space_topic
 from denizen.clock import SECOND, Instant
 from denizen.ids import MessageId
 from denizen.models.scripted import call, forever, scripted
@@ -236,6 +236,30 @@ async def test_a_round_that_ended_unheard_is_told(small_world: World, of: str) -
             assert told["all_completed"]
             assert [each["content"] for each in told["advisor_responses"].values()] == ["So it is."]
             await idle(world)
+
+
+@pytest.mark.parametrize("of", ["space", "person"])
+async def test_a_round_of_which_only_the_last_reply_was_heard_is_told(small_world: World, of: str) -> None:
+    """Redis may go away between the two hints of one commit: that a reply is done, and that its round is."""
+    world = small_world
+    noor = await world.person("Noor")
+    panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m")
+    path = "/api/stream" if of == "person" else f"/api/spaces/{panel.id}/stream"
+    async with served(world) as house, house.listen(noor, path) as stream:
+        if of == "person":
+            await stream.until("ready")
+        await idle(world)
+        async with elsewhere(world) as denizen:
+            denizen.models.register("m", forever(lambda *_: "So it is."))
+            asked = await denizen.panels.ask(panel, noor, "Well?")
+            await denizen.run_until_idle()
+        [reply] = (await world.denizen.rounds.get(asked)).replies
+        hint = ReplyChanged(panel.id, asked.id, reply.voice, reply.part)
+        world.denizen.bus.publish(space_topic(panel.id), hint.to_payload())
+        assert (await stream.until("panel.reply"))[-1].data["reply"]["state"] == "done"
+        await idle(world)
+        world.clock.advance(15)
+        assert (await stream.until("panel.round", id=asked.id))[-1].data["all_completed"]
 
 
 @pytest.mark.parametrize("of", ["space", "person"])

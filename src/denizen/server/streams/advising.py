@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from denizen.bus.streams import PanelChanged, PanelDelta, PanelFrame, ReplyChanged, RoundChanged
 from denizen.errors import NotFound
@@ -91,7 +91,8 @@ class Advising:
 
 
 Known = dict[tuple[str, str], tuple[str, int]]
-"""The state and epoch of each reply, by voice and part."""
+"""The state and epoch of each reply, by voice and part; with `COMPLETED`, that the round is complete."""
+COMPLETED: Final = {("", ""): ("done", 0)}
 
 
 class ToldRounds:
@@ -116,18 +117,22 @@ class ToldRounds:
 
     def is_new(self, now: Round) -> bool:
         """Whether the reader has the round in another state, or not at all; notes it as sent."""
-        return self._note(now, {(each.voice, each.part): (each.state, each.epoch) for each in now.replies})
+        known = {(each.voice, each.part): (each.state, each.epoch) for each in now.replies}
+        return self._note(now, known | (COMPLETED if now.all_completed else {}))
 
     def reply(self, now: Round, reply: Reply) -> None:
-        """Notes that the reader was sent this reply of the round."""
+        """Notes that the reader was sent this reply of the round, which says nothing of the others, or of the round."""
         _, known = self._rounds.get(now.id, (now.panel_id, {}))
+        if not reply.is_over:
+            known = {each: state for each, state in known.items() if each not in COMPLETED}
         self._note(now, {**known, (reply.voice, reply.part): (reply.state, reply.epoch)})
 
     def _note(self, now: Round, known: Known) -> bool:
         before = self._rounds.pop(now.id, None)
         self.upto(now.panel_id, now.turn)
         # A round that is over is not looked at again, unless somebody has a reply repeated: that is in progress then.
-        if not all(each.is_over for each in now.replies) or any(state not in OVER for state, _ in known.values()):
+        told = known.keys() >= COMPLETED.keys() and all(state in OVER for state, _ in known.values())
+        if not told or not all(each.is_over for each in now.replies):
             self._rounds[now.id] = now.panel_id, known
         return before is None or before[1] != known
 
