@@ -28,6 +28,11 @@ from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
 from tests import databases, servers
 from tests.databases import with_tables
+from tests.hangs import (  # noqa: F401  hooks
+    pytest_runtest_protocol,
+    pytest_timeout_cancel_timer,
+    pytest_timeout_set_timer,
+)
 from tests.reused_connections import end_idle_connections, idle_processes, reused_connections
 from tests.world import (  # noqa: F401  fixtures for every folder
     small_unhurried_world,

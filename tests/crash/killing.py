@@ -36,6 +36,12 @@ PRELOADED: Final = [
     "denizen.storage.postgresql",
     "denizen.storage.sqlite",
     "psycopg_binary",
+    "tests.crash.approving",
+    "tests.crash.bridging",
+    "tests.crash.chaptering",
+    "tests.crash.filing",
+    "tests.crash.thinking",
+    "tests.panel.dying",
     "tests.crash.rehearsal",
 ]
 DEADLINE_SECONDS: Final = 200.0

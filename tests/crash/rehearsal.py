@@ -13,6 +13,7 @@ from pathlib import Path
 
 import structlog
 
+from denizen.api.wiring import Wiring
 from denizen.storage.database import Statement
 from tests.crash.life import Life, Post, live
 
@@ -32,4 +33,5 @@ def _rehearse() -> None:
     gc.freeze()  # what is shared by all who are forked stays shared
 
 
+Wiring.finds_models = False  # as in tests/conftest.py: nor is it asked for at the beginning of each life
 _rehearse()
