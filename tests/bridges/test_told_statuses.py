@@ -131,6 +131,17 @@ async def test_each_message_that_is_set_aside_is_told(bay: World, harbour: Harbo
     assert harbour.said == [f"{line(REFUSED)} (to {ROOM}-{number})" for number in (1, 2, 3)]
 
 
+async def test_messages_of_one_room_that_are_set_aside_together_are_each_told(bay: World, harbour: Harbour) -> None:
+    """The space shows one status, of the newest: whoever wrote before has no answer either."""
+    pier = await build(bay, harbour, await bay.agent("Ada", model=forever(_refused)))
+    for who in ("Eve", "Mia", "Zoe"):
+        await harbour.write(ROOM, who, "@ada when?")
+    await pier.run()
+    for _ in range(3):
+        await pier.run_after(SETTLED_SECONDS)
+    assert harbour.said == [f"{line(REFUSED)} (to {ROOM}-{number})" for number in (1, 2, 3)]
+
+
 async def test_messages_of_several_rooms_that_are_set_aside_together_are_each_told(
     bay: World, harbour: Harbour
 ) -> None:
