@@ -7,8 +7,9 @@ told of: the newest one that was told of is kept. What is sent is the status as 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, exists, func, select
 
@@ -175,12 +176,16 @@ def untold(tx: Tx, bridge_id: BridgeId) -> list[UntoldStatus]:
 
 def _who_waits(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> str | None:
     """The id, elsewhere, of the newest message from this room that waits because of the status; None: none does."""
-    whose = {"agent_id": status.agent_id, "space_id": status.space_id}
-    found = tx.all(_named, message_id=status.message_id) if status.message_id is not None else []
+    about, whose = {"message_id": status.message_id}, {"agent_id": status.agent_id, "space_id": status.space_id}
+    is_named = status.message_id is not None
+    if is_named and (found := _first_in(channel_id, tx.all(_named, **about))) is not None:
+        return found  # Nearly always. The others are looked for among all that the agent has not read, in any space.
     if status.cause not in LEFT_UNANSWERED:
-        found += tx.all(_held_up, **whose)
-    elif status.message_id is not None:
-        found += tx.all(_left_by_its_cycle, message_id=status.message_id, **whose)
+        return _first_in(channel_id, tx.all(_held_up, **whose))
+    return _first_in(channel_id, tx.all(_left_by_its_cycle, **about, **whose)) if is_named else None
+
+
+def _first_in(channel_id: ChannelId, found: Iterable[tuple[Any, ...]]) -> str | None:
     return next((outside_id for where, outside_id, _ in found if where == channel_id), None)
 
 
