@@ -295,6 +295,21 @@ async def test_who_cannot_be_reached_is_told_and_the_others_get_it(bay: World, p
     assert post.recipients == [[address_of("Eve")]] * 2
 
 
+@pytest.mark.parametrize("odd", ["[mia]@pier.test", "mía@pier.test"])
+async def test_an_address_that_cannot_be_written_to_holds_up_nothing(bay: World, post: MailServer, odd: str) -> None:
+    """It is not valid, or has letters that the mail server does not take. Anybody can put it in a mail."""
+    pier = await begun(bay, post)
+    made = mail("Eve", "Mia should know, too.", reply_to=post.first, id="<odd@pier.test>")
+    await post.put(made.as_bytes().replace(b"\r\nTo: ", f"\r\nCc: {odd}\r\nTo: ".encode(), 1))
+    await pier.run()
+    assert await pier.lines() == ["Eve: Mia should know, too."]
+    await pier.say("Hello")
+    await pier.run()
+    assert post.recipients == [[address_of("Eve")]]
+    report = await bay.denizen.bridges.get(pier.bridge)
+    assert (report.backlog.waiting, report.backlog.failed, report.bridge.error) == (0, 0, None)
+
+
 async def test_only_the_new_words_are_said_and_the_whole_is_a_file(bay: World, post: MailServer) -> None:
     pier = await begun(bay, post)
     text = "Yes, please.\n\nOn Mon, 5 Jan 2026 at 09:00, Ada <ada@harbour.test> wrote:\n> At noon?\n> Or later?\n"

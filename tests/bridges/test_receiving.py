@@ -16,6 +16,7 @@ from denizen.bridges.port import (
     IncomingFile,
     IncomingMessage,
     IncomingReaction,
+    Thread,
     Writer,
 )
 from denizen.bridges.registry import state_of
@@ -214,9 +215,9 @@ async def test_what_cannot_become_a_message_holds_up_nothing(bay: World, harbour
 async def test_an_odd_value_in_any_part_of_an_event_holds_up_nothing(bay: World, harbour: Harbour, odd: str) -> None:
     pier = await build(bay, harbour)
     first = await harbour.write(ROOM, "Eve", "Ahoy!")
-    eve = Writer("@eve:harbour", odd, verified=True)
+    eve, stranger = Writer("@eve:harbour", odd, verified=True), Writer(f"@mia{odd}:harbour", odd)
     told: list[Incoming] = [
-        IncomingMessage("1", Writer(f"@mia{odd}:harbour", odd), "By a stranger."),
+        IncomingMessage("1", stranger, "By a stranger."),
         IncomingMessage("2", eve, odd, reply_to=odd, provenance={"from": odd}),
         IncomingMessage("3", eve, "A map", files=(IncomingFile(odd, odd, b"north"),)),
         IncomingMessage("4", eve, "A map", files=(IncomingFile("map", None, b"", odd),)),
@@ -227,12 +228,23 @@ async def test_an_odd_value_in_any_part_of_an_event_holds_up_nothing(bay: World,
         IncomingReaction("9", eve, first, odd, removed=True),
         IncomingReaction("10", eve, odd, "👍"),
         IncomingMessage(odd, eve, "With an odd id."),
+        *(IncomingMessage(f"11 {each}", eve, "A letter.", thread=each) for each in _odd_threads(odd)),
+        IncomingMessage("12", stranger, "A letter of a stranger.", thread=Thread("Hello", (), (stranger.account,))),
+        IncomingEdit("13", stranger, first, "Changed"),
+        IncomingDeletion("14", stranger, first),
+        IncomingReaction("15", stranger, first, "👍"),
+        IncomingReaction("16", Writer("@mia:harbour", odd, bot=True), first, "👍"),
     ]
     for event in told:
         harbour.add(ROOM, event)
     await harbour.write(ROOM, "Eve", "And on.")
     await pier.run()
     assert (await pier.lines())[-1].endswith(": And on.")
+
+
+def _odd_threads(odd: str) -> list[Thread]:
+    eve = "@eve:harbour"
+    return [Thread(odd, (), (eve,)), Thread("Hello", (odd,), (eve,)), Thread("Hello", (), (eve, odd))]
 
 
 @pytest.mark.parametrize("sent_at", [2**53 * 1_000, -(2**53) * 1_000, 2**63, -1])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Mapping
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
@@ -15,8 +17,9 @@ from denizen.bridges.port import Later
 from denizen.bridges.told_statuses import SETTLED_SECONDS
 from denizen.errors import ContentRefused, LeaseLost, ModelRejected
 from denizen.models.scripted import Info, Turn
-from denizen.storage.database import statement, values
+from denizen.storage.database import Params, Statement, statement, values
 from denizen.storage.schema import outbox
+from denizen.storage.sqlite import SqliteTx
 from tests.bridges.conformance import ROOM, build
 from tests.bridges.in_process import Harbour
 from tests.bridges.status_suite import SUSPENDED, line
@@ -53,6 +56,30 @@ async def test_somebody_who_is_not_in_the_newest_question_is_told_too(bay: World
     await pier.say("@ada and where?")
     await pier.run_after(SETTLED_SECONDS)
     assert harbour.said[-1] == f"{line(SUSPENDED)} (to {ROOM}-1)"
+
+
+async def test_a_message_that_the_status_names_is_found_without_a_look_at_all_that_wait(
+    bay: World, harbour: Harbour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent may be asked in thousands of rooms, each of a space of its own: such a look for each takes minutes."""
+    ran: list[str] = []
+    execute = SqliteTx._execute
+
+    def noting(self: SqliteTx, statement: Statement, params: Mapping[str, Params]) -> sqlite3.Cursor:
+        ran.append(statement.sqlite)
+        return execute(self, statement, params)
+
+    ada = await bay.agent("Ada")
+    pier = await build(bay, harbour, ada)
+    await bay.denizen.agents.suspend(ada)
+    await harbour.write(ROOM, "Eve", "@ada when?")
+    await pier.run()
+    monkeypatch.setattr(SqliteTx, "_execute", noting)
+    await pier.run_after(SETTLED_SECONDS)
+    monkeypatch.undo()
+    assert harbour.said == [f"{line(SUSPENDED)} (to {ROOM}-1)"]
+    assert told_statuses._named.sqlite in ran
+    assert told_statuses._held_up.sqlite not in ran
 
 
 async def test_trouble_is_told_once_however_often_the_agent_tries_again(bay: World, harbour: Harbour) -> None:
@@ -128,6 +155,17 @@ async def test_each_message_that_is_set_aside_is_told(bay: World, harbour: Harbo
         await pier.run()
         for _ in range(3):
             await pier.run_after(SETTLED_SECONDS)
+    assert harbour.said == [f"{line(REFUSED)} (to {ROOM}-{number})" for number in (1, 2, 3)]
+
+
+async def test_messages_of_one_room_that_are_set_aside_together_are_each_told(bay: World, harbour: Harbour) -> None:
+    """The space shows one status, of the newest: whoever wrote before has no answer either."""
+    pier = await build(bay, harbour, await bay.agent("Ada", model=forever(_refused)))
+    for who in ("Eve", "Mia", "Zoe"):
+        await harbour.write(ROOM, who, "@ada when?")
+    await pier.run()
+    for _ in range(3):
+        await pier.run_after(SETTLED_SECONDS)
     assert harbour.said == [f"{line(REFUSED)} (to {ROOM}-{number})" for number in (1, 2, 3)]
 
 

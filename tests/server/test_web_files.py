@@ -41,6 +41,7 @@ def test_every_address_of_the_client_shows_its_page(folder: Path) -> None:
         assert page.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
         assert page.headers["cache-control"] == "no-cache"
         assert page.headers["content-type"].startswith("text/html")
+        assert page.headers["denizen-shell"] == "page"
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,9 @@ async def test_an_answer_one_waited_for_is_told_and_leads_back(house: House, vis
     await expect(page.get_by_role("article", name="Ada: It is four.")).to_be_visible()
 
 
-async def test_a_question_is_answered_from_its_notification(house: House, visit: Visit) -> None:
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_a_question_is_answered_from_its_notification(house: House, visit: Visit, keeps: bool) -> None:
+    """It is shown as well where the browser keeps nothing for the worker, as in a private window."""
     world = house.world
     noor = await world.person("Noor")
     confirm = ClientTool(
@@ -122,12 +124,15 @@ async def test_a_question_is_answered_from_its_notification(house: House, visit:
     page = await turn_on(hers)
     await hers.turn_to(f"/s/{kitchen.id}")
     await page.evaluate(LOOK_AWAY)
+    if not keeps:
+        await page.evaluate("() => { caches.open = () => Promise.reject(new Error('not allowed')); }")
     await write(page, "Anything to do?")
     [[title, body, data, actions]] = await shown(page, 1)
     assert (title, body, actions) == ("Ada asks", "Shall I make tea?", ["Confirm", "Decline"])
-    [worker] = hers.context.service_workers
-    await worker.evaluate("data => clicked('confirm', data)", data)
-    await expect(page.get_by_text("answered by you")).to_be_visible()
+    if keeps:
+        [worker] = hers.context.service_workers
+        await worker.evaluate("data => clicked('confirm', data)", data)
+        await expect(page.get_by_text("answered by you")).to_be_visible()
 
 
 async def test_the_page_opens_without_a_connection(house: House, visit: Visit) -> None:
@@ -138,6 +143,24 @@ async def test_the_page_opens_without_a_connection(house: House, visit: Visit) -
     page = await turn_on(hers)
     await page.reload()  # by the service worker, which keeps it
     await expect(page.get_by_role("heading", name="You", level=1)).to_be_visible()
+    house.stop.set()
+    await page.goto(f"{house.address}/s/{kitchen.id}")
+    await expect(page.get_by_text("connection").first).to_be_visible()
+
+
+async def test_a_file_that_was_opened_is_never_kept_as_the_page(house: House, visit: Visit) -> None:
+    """Anybody may send HTML, which a browser only downloads."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    sent = await house.call("POST", "/api/files", sam, files={"file": ("note.html", b"<p>Not the page", "text/html")})
+    await house.say(sam, "A note", kitchen, files=[sent.json()["id"]])
+    link = (await house.call("GET", f"/api/files/{sent.json()['id']}/link", noor)).json()["url"]
+    hers = await visit(noor, new_context=True)
+    page = await turn_on(hers)
+    await page.reload()  # by the service worker, which keeps it
+    async with page.expect_download():
+        await page.evaluate("(address) => { location.href = address; }", link)
     house.stop.set()
     await page.goto(f"{house.address}/s/{kitchen.id}")
     await expect(page.get_by_text("connection").first).to_be_visible()

@@ -8,6 +8,8 @@
 const SHELL = "shell";
 /** The path that all addresses begin with: empty, or such as `/agents`. */
 const BASE = new URL(self.registration.scope).pathname.replace(/\/$/, "");
+/** Addresses that are no pages of the client. */
+const OTHERS = /^\/(api|v1|hooks|metrics|healthz|readyz|a2a|mcp|files|pictures|login\/oidc|diagram\.html)(\/|$)/;
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -16,14 +18,15 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin) return;
-  if (request.mode === "navigate" && !/^\/(api|v1|hooks|metrics|healthz|readyz|a2a)(\/|$)/.test(url.pathname.slice(BASE.length))) event.respondWith(page(request));
+  if (request.mode === "navigate" && !OTHERS.test(url.pathname.slice(BASE.length))) event.respondWith(page(request));
   else if (url.pathname.startsWith(`${BASE}/assets/`) || url.pathname === `${BASE}/icon.svg`) event.respondWith(file(request));
 });
 
 async function page(request) {
   try {
     const answer = await fetch(request);
-    if (answer.ok && answer.headers.get("content-type")?.startsWith("text/html")) await keep(answer.clone());
+    // Files that people send may be HTML too: only the server's word for it makes an answer the page.
+    if (answer.ok && answer.headers.has("denizen-shell")) await keep(answer.clone());
     return answer;
   } catch (error) {
     const kept = await (await caches.open(SHELL)).match(`${BASE}/`);

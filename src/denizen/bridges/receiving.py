@@ -98,6 +98,7 @@ class Receiver:
         """
         try:
             what, files, missing = None, (), ()
+            _checked(event.writer.account)
             if isinstance(event, IncomingMessage) and event.files:
                 files, missing = await self._upload(origin, event)
             if isinstance(event, IncomingMessage | IncomingEdit):
@@ -215,7 +216,6 @@ def _note_carried(tx: Tx, channel_id: ChannelId, outside_id: str, result: _Resul
 
 
 def _admit(tx: Tx, bridge: Bridge, channel: Channel, writer: Writer) -> EntityId:
-    _checked(writer.account)
     author = addresses.author(tx, addresses.meet(tx, bridge, writer), writer, channel.space_id)
     if not directory.is_member(tx, channel.space_id, author):
         directory.join(tx, channel.space_id, author)

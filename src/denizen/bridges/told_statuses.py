@@ -1,15 +1,15 @@
 """Tells people in rooms elsewhere why their message has no answer yet: the statuses of a space that concern them.
 
 A status that has lasted gets a row in the outbox of each room from which somebody waits because of it. Which status was
-told where is kept, so that each is told once, however often the agent tries again; of messages that were set aside, the
-newest that was told of, so that the next one is told of, too. What is sent is the status as it is then; nothing is sent
-if it is over.
+told where is kept, so that each is told once, however often the agent tries again. Each message that was set aside is
+told of: the newest one that was told of is kept. What is sent is the status as it is then; nothing if it is over.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, exists, func, select
 
@@ -98,7 +98,8 @@ _set_aside = statement(
     .select_from(
         events.join(messages, messages.c.id == events.c.message_id).join(carried, carried.c.message_id == messages.c.id)
     )
-    .where(*_open, events.c.state == "dead", ~_named_by_another)
+    .where(*_open, events.c.state == "dead", messages.c.seq > bindparam("after"), ~_named_by_another)
+    .order_by(messages.c.seq)
 )
 _newest, _about, _own = messages.alias("newest"), events.alias("about"), messages.alias("own")
 _newest_seq = select(_newest.c.seq).where(_newest.c.id == bindparam("message_id")).scalar_subquery()
@@ -156,15 +157,18 @@ class UntoldStatus:
 def untold(tx: Tx, bridge_id: BridgeId) -> list[UntoldStatus]:
     """The statuses that are to be told in rooms of the bridge, now or later, oldest first."""
     found: list[UntoldStatus] = []
+    of_messages: set[tuple[str, str, int]] = set()
     for channel_id, room, space_id, agent_id, cause, told in tx.all(_shown, bridge_id=bridge_id):
         status = statuses.find(tx, space_id, agent_id, cause)
         if status is None:
             continue
         if cause in SET_ASIDE:
-            until = value(tx, _told_until, channel_id=channel_id, agent_id=agent_id) or 0
-            newest = max([seq for seq in _messages_set_aside(tx, channel_id, status) if seq > until], default=None)
-            if newest is not None:
-                found.append(UntoldStatus(channel_id, room, status, newest))
+            until: int = value(tx, _told_until, channel_id=channel_id, agent_id=agent_id) or 0
+            for seq in _messages_set_aside(tx, channel_id, status, until):
+                # A message that no status names any more may have been set aside for any of their causes.
+                if (about := (channel_id, agent_id, seq)) not in of_messages:
+                    of_messages.add(about)
+                    found.append(UntoldStatus(channel_id, room, status, seq))
         elif told != status.created_at and _who_waits(tx, channel_id, status) is not None:
             found.append(UntoldStatus(channel_id, room, status, status.created_at))
     return found
@@ -172,20 +176,27 @@ def untold(tx: Tx, bridge_id: BridgeId) -> list[UntoldStatus]:
 
 def _who_waits(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> str | None:
     """The id, elsewhere, of the newest message from this room that waits because of the status; None: none does."""
-    whose = {"agent_id": status.agent_id, "space_id": status.space_id}
-    found = tx.all(_named, message_id=status.message_id) if status.message_id is not None else []
+    about, whose = {"message_id": status.message_id}, {"agent_id": status.agent_id, "space_id": status.space_id}
+    is_named = status.message_id is not None
+    if is_named and (found := _first_in(channel_id, tx.all(_named, **about))) is not None:
+        return found  # Nearly always. The others are looked for among all that the agent has not read, in any space.
     if status.cause not in LEFT_UNANSWERED:
-        found += tx.all(_held_up, **whose)
-    elif status.message_id is not None:
-        found += tx.all(_left_by_its_cycle, message_id=status.message_id, **whose)
+        return _first_in(channel_id, tx.all(_held_up, **whose))
+    return _first_in(channel_id, tx.all(_left_by_its_cycle, **about, **whose)) if is_named else None
+
+
+def _first_in(channel_id: ChannelId, found: Iterable[tuple[Any, ...]]) -> str | None:
     return next((outside_id for where, outside_id, _ in found if where == channel_id), None)
 
 
-def _messages_set_aside(tx: Tx, channel_id: ChannelId, status: SpaceStatus) -> dict[int, str]:
-    """The messages from this room that were set aside, as the status says: their ids elsewhere, by number."""
-    rows = tx.all(_set_aside, agent_id=status.agent_id, space_id=status.space_id, cause=status.cause)
+def _messages_set_aside(tx: Tx, channel_id: ChannelId, status: SpaceStatus, after: int) -> dict[int, str]:
+    """The messages from this room, after that number, that were set aside, as the status says: their ids elsewhere, by
+    number, the first one first.
+    """
+    rows = tx.all(_set_aside, agent_id=status.agent_id, space_id=status.space_id, cause=status.cause, after=after)
     rows += tx.all(_named, message_id=status.message_id) if status.message_id is not None else []
-    return {seq: outside_id for where, outside_id, seq in rows if where == channel_id}
+    found = {seq: outside_id for where, outside_id, seq in rows if where == channel_id and seq > after}
+    return dict(sorted(found.items()))
 
 
 def tell(tx: Tx, held: BridgeLease) -> None:
@@ -222,7 +233,7 @@ def find(tx: Tx, channel_id: ChannelId, about: str) -> tuple[str, str] | None:
     if status is None:
         return None
     if status.cause in SET_ASIDE:
-        waits = _messages_set_aside(tx, channel_id, status).get(int(since))
+        waits = _messages_set_aside(tx, channel_id, status, int(since) - 1).get(int(since))
     else:
         waits = _who_waits(tx, channel_id, status) if status.created_at == int(since) else None
     return None if waits is None else (status.text_elsewhere, waits)

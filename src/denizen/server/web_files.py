@@ -35,6 +35,8 @@ _DIAGRAM_POLICY: Final = (
     "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 )
 """For the frame that draws diagrams from texts of anyone: it has no origin, and reaches nothing but its scripts."""
+SHELL_HEADER: Final = "Denizen-Shell"
+"""Only the page has it: the service worker keeps that for times without a connection, and nothing else."""
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
 _BASE: Final = b'="./'
@@ -106,6 +108,7 @@ class WebFiles:
         page.headers["Vary"] = "Accept-Encoding, Cookie"
         page.headers["Content-Security-Policy"] = WITH_REMOTE_PICTURES if remote_pictures else CONTENT_SECURITY_POLICY
         page.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        page.headers[SHELL_HEADER] = "page"
         return page
 
     def _read_again(self) -> None:

@@ -24,7 +24,12 @@ export function keepPageKey(key: string | null): void {
 /** Lets the service worker act in the session: it answers questions from notifications. */
 export async function sharePageKey(): Promise<void> {
   const key = pageKeyHeader()[HEADER];
-  if (key !== undefined && "caches" in window) await (await caches.open(SHARED)).put("/page-key", new Response(key));
+  if (key === undefined || !("caches" in window)) return;
+  try {
+    await (await caches.open(SHARED)).put("/page-key", new Response(key));
+  } catch {
+    // Not allowed, or there is no room: the worker says that it could not answer.
+  }
 }
 
 /** The header to send with each request of the session. */

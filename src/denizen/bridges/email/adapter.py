@@ -313,7 +313,8 @@ class EmailAdapter:
             international = not all(each.isascii() for each in readers)
             options = ["SMTPUTF8"] if international and smtp.has_extn("smtputf8") else []
             _check(smtp.mail(settings.address, options))
-            refused = {each: told for each in readers if (told := smtp.rcpt(each))[0] >= 400}
+            told_of = {each: smtp.rcpt(each) if options or each.isascii() else _NOT_ASCII for each in readers}
+            refused = {each: told for each, told in told_of.items() if told[0] >= 400}
             if len(refused) == len(readers):
                 told = sorted(refused.values())[0]  # One that may be taken later, if there is one.
                 return _outcome(told[0], _words(told[1]))
@@ -321,6 +322,10 @@ class EmailAdapter:
             _check(smtp.data(mail.as_bytes(policy=SMTPUTF8 if options else SMTP)))
             missed = ", ".join(f"{each} ({_words(told[1])})" for each, told in refused.items())
             return Sent(str(mail["Message-ID"]), missed=missed)
+
+
+_NOT_ASCII: Final = (553, b"5.6.7 The mail server takes only addresses with plain letters")
+"""Said of an address with other letters, if the server does not take those."""
 
 
 class _XOAuth2:
