@@ -3,7 +3,8 @@
     python -m lab --database sqlite|postgresql [--faults all|NAME,...] [--hours N | --trials N | --short] [--seed N]
            [--lanes N] [--until-aims]
 
-Each trial is one fault in a world of real processes and clients. Trials are added to the folder `--keep`, and the line
+Each trial is one fault in a world of real processes and clients. After SIGTERM every world comes to rest, and the run
+ends. Trials are added to the folder `--keep`, and the line
 of JSON at the end sums up all that it holds for this database. Findings go to stderr, and make the exit status 1.
 `--report` prints a table of them and of the published results instead; `--publish` adds them to `lab/published.jsonl`.
 """
@@ -17,6 +18,7 @@ import json
 import logging
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -88,6 +90,7 @@ def main(arguments: list[str]) -> int:
 
 async def _run(database: Database, names: list[str], folder: Path, given: argparse.Namespace) -> None:
     laboratory = _Laboratory(database, names, folder, given)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, laboratory.end)
     async with AsyncExitStack() as stack:
         laboratory.rehearsed = await stack.enter_async_context(model_server(random.Random(given.seed)))
         # Most of a trial is waiting, so that several worlds can live at the same time.
@@ -116,6 +119,11 @@ class _Laboratory:
         self._endless: bool = not given.until_aims
         self._begun = 0
         self._worlds = self._plans()
+        self._commit = records.present_commit()
+
+    def end(self) -> None:
+        """Each world comes to rest after the trial that it is in, and no other begins."""
+        self._deadline = 0.0
 
     def _plans(self) -> Iterator[tuple[str, random.Random, Need, list[str]]]:
         """The worlds to come: the seed of each, what it must be given, and its faults."""
@@ -183,7 +191,9 @@ class _Laboratory:
                     break
                 print(f"{name}: {strikes} times, {trials[-1].wait_seconds:g} s", file=sys.stderr, flush=True)
             verdict = await rest(here)
-        records.add(self._folder, self._database, seed, place.name, self._pace, trials, verdict, here.findings)
+        records.add(
+            self._folder, self._database, seed, place.name, self._pace, trials, verdict, here.findings, self._commit
+        )
         wrong = [*verdict.wrong, *here.findings, *(s for t in trials for s in t.silent)]
         for each in wrong:
             print(f"{place.name}: {each}", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from lab.judge import Verdict
 from lab.world import Database, Pace, Trial
 
+ROOT: Final = Path(__file__).parents[1]
 PUBLISHED: Final = Path(__file__).with_name("published.jsonl")
 WRONG: Final = ("lost", "twice", "out_of_order", "effects_twice", "silent", "findings")
 
@@ -25,9 +26,11 @@ def add(
     trials: Sequence[Trial],
     verdict: Verdict,
     findings: Sequence[str],
+    commit: str,
 ) -> None:
-    """One world is kept: a line for it, with its trials."""
+    """One world is kept: a line for it, with its trials, and the commit that its servers were of."""
     line = {
+        "commit": commit,
         "database": database,
         "seed": seed,
         "history": history,
@@ -57,7 +60,7 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 def counted(folder: Path, database: str, file: Path = PUBLISHED) -> Counter[str]:
     """How often each fault struck this database, in what was published and in what was kept since."""
     struck: Counter[str] = Counter()
-    for each in [*_published(file), *_compacted(kept(folder), "")]:
+    for each in [*_published(file), *_compacted(kept(folder))]:
         if each["database"] == database:
             for fault, those in each["faults"].items():
                 struck[fault] += those["strikes"]
@@ -83,11 +86,12 @@ def is_wrong(summary: dict[str, Any]) -> bool:
 
 
 def publish(folder: Path, file: Path = PUBLISHED) -> int:
-    """Append what was kept to the published results, a line for each database and lease. Returns the number of lines.
+    """Append what was kept to the published results. Returns the number of lines: one for each commit, database and
+    lease.
 
     What is published is set aside in the folder, so that it is never counted twice.
     """
-    lines = _compacted(kept(folder), _commit())
+    lines = _compacted(kept(folder))
     with file.open("a") as published:
         published.writelines(json.dumps(each) + "\n" for each in lines)
     path = folder / "worlds.jsonl"
@@ -100,25 +104,28 @@ def _published(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
+def present_commit() -> str:
+    """The commit of this checkout; ends with `+` if files differ from it. Empty if this is none."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip()
 
 
-def _compacted(worlds: Sequence[dict[str, Any]], commit: str) -> list[dict[str, Any]]:
-    groups: dict[tuple[str, float], list[dict[str, Any]]] = defaultdict(list)
+def _compacted(worlds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
     for each in worlds:
-        groups[each["database"], each["lease_seconds"]].append(each)
+        groups[each.get("commit", ""), each["database"], each["lease_seconds"]].append(each)
     return [
         {
             "commit": commit,
             "database": database,
             "lease_seconds": lease,
+            "worlds": len(group),
             "acknowledged": sum(each["acknowledged"] for each in group),
             **{name: sum(len(each[name]) for each in group) for name in WRONG},
             "faults": _by_fault(group),
         }
-        for (database, lease), group in sorted(groups.items())
+        for (commit, database, lease), group in sorted(groups.items())
     ]
 
 
@@ -141,7 +148,7 @@ def table(folder: Path | None, file: Path = PUBLISHED) -> str:
     """Every fault on every database, with the number of trials and the longest wait, as Markdown: all that was
     published, and what was kept in the folder since.
     """
-    runs = [*_published(file), *(_compacted(kept(folder), "") if folder is not None else [])]
+    runs = [*_published(file), *(_compacted(kept(folder)) if folder is not None else [])]
     columns = sorted({(each["database"], each["lease_seconds"]) for each in runs})
     cells: dict[str, dict[tuple[str, float], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for each in runs:
@@ -153,10 +160,17 @@ def table(folder: Path | None, file: Path = PUBLISHED) -> str:
     ]
     for fault, row in sorted(cells.items()):
         lines.append(f"| {fault} | {' | '.join(_cell(row[column]) for column in columns)} |")
+    for name in ("trials", "strikes"):
+        row = [sum(each[name] for faults in cells.values() for each in faults[at]) for at in columns]
+        lines.append(_sums(name, row))
     for name in ("acknowledged", *WRONG):
-        sums = [sum(each[name] for each in runs if (each["database"], each["lease_seconds"]) == at) for at in columns]
-        lines.append(f"| **{name}** | {' | '.join(f'**{each:,}**' for each in sums)} |")
+        row = [sum(each[name] for each in runs if (each["database"], each["lease_seconds"]) == at) for at in columns]
+        lines.append(_sums(name, row))
     return "\n".join(lines)
+
+
+def _sums(name: str, row: Sequence[int]) -> str:
+    return f"| **{name}** | {' | '.join(f'**{each:,}**' for each in row)} |"
 
 
 def _cell(counted: Sequence[dict[str, Any]]) -> str:

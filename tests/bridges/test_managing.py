@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from denizen import reply
+from denizen import failpoints, reply
 from denizen.access import audit, roles
 from denizen.access.audit import Actor, AuditFilter
 from denizen.access.requesters import Requester
@@ -17,7 +18,7 @@ from denizen.access.vault import new_key
 from denizen.bridges import registry as bridge_registry
 from denizen.clock import ManualClock
 from denizen.consciousness import lease as leases
-from denizen.errors import InvalidInput, NotAllowed, NotFound
+from denizen.errors import InvalidInput, NotAllowed, NotFound, OutcomeUnknown
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import addresses, bridges, carried, channels, metadata, outbox
@@ -267,6 +268,34 @@ async def test_a_bridge_of_a_dead_process_is_taken_over_after_the_clock_was_set_
         await world.run()
         await world.run()
     assert harbour.said == [f"{ROOM}: Noor: Hello"]
+
+
+async def test_a_lease_that_was_given_unheard_is_given_again(ready_url: str, harbour: Harbour) -> None:
+    """It was renewed with that of another bridge, for ever, and nobody carried a message."""
+
+    def fail() -> None:
+        failpoints.disarm()
+        raise OutcomeUnknown("The connection broke.")
+
+    async with (
+        open_world(ready_url, bridge_kinds=[harbour.kind], secret_key=new_key()) as world,
+        world.denizen.living(),
+    ):
+        pier = await build(world, harbour)
+        await pier.run()
+        failpoints.arm("committed:take_leases", fail)
+        try:
+            bridge = await harbour.attach(world)
+            with suppress(OutcomeUnknown):
+                await world.run()
+        finally:
+            failpoints.disarm()
+        quay = await world.space("Quay", pier.noor)
+        await world.denizen.bridges.connect(bridge, quay, "quay")
+        await world.say(pier.noor, "Hello", quay)
+        for _ in range(8):
+            await world.run_after(10)
+    assert harbour.said == ["quay: Noor: Hello"]
 
 
 async def test_a_parked_bridge_tries_again_after_the_clock_was_set_back(bay: World, harbour: Harbour) -> None:

@@ -8,9 +8,9 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import update
 
-from denizen import call, reply, scripted, tool
+from denizen import Agent, Space, call, reply, scripted, tool
 from denizen.errors import ModelError, ModelOverloaded, ModelRejected, ModelUnreachable
-from denizen.inbox.delivery import DEAD_AFTER
+from denizen.inbox.delivery import INTERRUPTED_AT_MOST
 from denizen.models.request import retry_delay
 from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
@@ -224,7 +224,27 @@ async def test_a_cycle_that_cannot_be_finished_ends_with_an_honest_note(world: W
 @pytest.mark.parametrize("said", [0, 1])
 async def test_a_cycle_that_was_cut_off_too_often_loses_nothing(small_world: World, said: int):
     """One that has changed nothing is undone, and its events wait; only one that has is closed with a note."""
-    world, begun, died = small_world, asyncio.Event(), asyncio.Event()
+    world = small_world
+    ada, hall = await _killed_in_a_cycle(world, INTERRUPTED_AT_MOST, said=bool(said))
+    if said:
+        assert await world.waiting(ada) == []
+        assert (await world.history(ada))[-1].startswith("note: [NOTE] This cycle was cut short: it was cut off too")
+    else:
+        assert await world.transcript(hall) == ["Noor: Hi", "Ada: Here I am."]
+        assert ("failure", "it was cut off too often") in await world.ledger(ada)
+
+
+async def test_whoever_is_killed_many_times_in_a_cycle_still_finishes_it(small_world: World):
+    """That its process ends is not the fault of the cycle. After five times it was closed, and nobody was answered."""
+    world = small_world
+    ada, hall = await _killed_in_a_cycle(world, INTERRUPTED_AT_MOST - 1, said=True)
+    assert await world.transcript(hall) == ["Noor: Hi", "Ada: One moment.", "Ada: Here I am."]
+    assert await world.endings(ada) == [(1, "acted", "answered", "Answered Noor.")]
+
+
+async def _killed_in_a_cycle(world: World, times: int, *, said: bool) -> tuple[Agent, Space]:
+    """In the second step of a cycle, a process has died so often; then one lived."""
+    begun, died = asyncio.Event(), asyncio.Event()
 
     async def die(_messages: list[ModelMessage], _info: Info) -> Turn:
         begun.set()
@@ -237,19 +257,15 @@ async def test_a_cycle_that_was_cut_off_too_often_loses_nothing(small_world: Wor
     async with world.denizen.living():
         await begun.wait()
         world.denizen.hurry()
-    await world.denizen.db.write(_as_if_it_had_died_four_times)
+    await world.denizen.db.write(_as_if_it_had_died, times - 1)
     await world.restart()
     await world.run()
-    if said:
-        assert await world.waiting(ada) == []
-        assert (await world.history(ada))[-1].startswith("note: [NOTE] This cycle was cut short: it was cut off too")
-    else:
-        assert await world.transcript(hall) == ["Noor: Hi", "Ada: Here I am."]
-        assert ("failure", "it was cut off too often") in await world.ledger(ada)
+    return ada, hall
 
 
-def _as_if_it_had_died_four_times(tx: Tx) -> None:
-    tx.run(statement(update(cycles).values(attempts=DEAD_AFTER - 1, handed_back=0)))
+def _as_if_it_had_died(tx: Tx, times: int) -> None:
+    """So often; it was not handed back, so it has died once more when it is taken up."""
+    tx.run(statement(update(cycles).where(cycles.c.number.is_(None)).values(interruptions=times, handed_back=0)))
 
 
 async def test_the_summary_of_a_cycle_that_was_taken_up_again_names_every_space_it_spoke_in(world: World):

@@ -51,6 +51,22 @@ def test_a_killed_laboratory_leaves_no_process(tmp_path: Path) -> None:
         os.close(process)
 
 
+@pytest.mark.timeout(300)
+def test_a_laboratory_that_is_to_end_keeps_what_it_has_done(tmp_path: Path) -> None:
+    """Its world comes to rest, is judged, and counts."""
+    command = [sys.executable, "-m", "lab", "--faults", "SIGSTOP", "--trials", "100", "--seed", "1", "--keep", tmp_path]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as laboratory:
+        assert laboratory.stderr is not None
+        while "SIGSTOP: " not in (line := laboratory.stderr.readline()):
+            assert line, "The laboratory ended before its first trial."
+        laboratory.send_signal(signal.SIGTERM)
+        said, _ = laboratory.communicate()
+    assert laboratory.returncode == 0
+    assert 1 <= json.loads(said)["trials"] < 100
+
+
 def _descendants(pid: int) -> list[int]:
     children = [
         int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from contextlib import suppress
 
+import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import failpoints
 from denizen.clock import SECOND
-from denizen.errors import DatabaseUnavailable, ModelRejected, ModelUnreachable
+from denizen.errors import DatabaseUnavailable, ModelRejected, ModelUnreachable, OutcomeUnknown
 from denizen.models.scripted import Info, Turn, call
 from tests.panel.test_rounds import a_panel, answered, echoing, in_words, until, voices
 from tests.world import LocalScript, World, as_text
@@ -211,6 +213,29 @@ async def test_what_could_not_be_written_is_asked_again(world: World) -> None:
         failpoints.disarm()
     assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says."}
     assert sorted(times) == ["Buber", "Seth", "Seth"]
+
+
+@pytest.mark.parametrize(
+    ("when", "write"), [("commit", "end_reply"), ("committed", "end_reply"), ("commit", "take"), ("committed", "take")]
+)
+async def test_what_was_not_heard_holds_up_nobody(small_unhurried_world: World, when: str, write: str) -> None:
+    """Even if nobody else speaks here: a reply that nothing works on waited until its lease had expired."""
+    world = small_unhurried_world
+    noor, panel = await a_panel(world, voices(echoing), "Seth")
+    asked = await world.denizen.panels.ask(panel, noor, "Well?")
+
+    def fail() -> None:
+        failpoints.disarm()
+        raise OutcomeUnknown("The connection broke.")
+
+    failpoints.arm(f"{when}:{write}", fail)
+    try:
+        for _ in range(2):
+            with suppress(OutcomeUnknown):
+                await world.run()
+    finally:
+        failpoints.disarm()
+    assert await answered(world, asked) == {"Seth": "Seth: Well?"}
 
 
 async def test_a_message_that_is_deleted_before_its_turn_is_not_answered(world: World) -> None:

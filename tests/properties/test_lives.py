@@ -122,6 +122,7 @@ class Life:
     effects: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     handed_back: bool = False
     tries: int = 0
+    interruptions: int = 0
     again_at: int = 0
     before: dict[str, Any] = field(default_factory=dict[str, Any])
     """What was stored of it when its open cycle began."""
@@ -134,6 +135,7 @@ class Life:
         for id in self.taken():
             self.events[id].state = state
         self.cycle, self.active, self.handed_back, self.tries, self.again_at = None, None, False, 0, 0
+        self.interruptions = 0
         self.effects.clear()
 
 
@@ -558,8 +560,8 @@ class Lives(RuleBasedStateMachine):
         assert sorted(event.id for event in cycle.events) == sorted(life.taken())
         assert {(each.step, each.position): each.state for each in cycle.effects} == life.effects
         assert cycle.active_space_id == life.active
-        life.tries += not (life.handed_back or life.again_at)
-        assert cycle.attempts == life.tries
+        life.interruptions += not (life.handed_back or life.again_at)
+        assert (cycle.attempts, cycle.interruptions) == (life.tries, life.interruptions)
         life.handed_back, life.again_at = False, 0
         holder.cycle, holder.steps, holder.phase = cycle, cycle.steps, "thinking"
         holder.next_seq = cycle.entries[-1].seq + 1
@@ -682,7 +684,7 @@ class Lives(RuleBasedStateMachine):
         life = self.lives[holder.lease.agent_id]
         if not step.stored:
             holder.steps, holder.next_seq = holder.steps + 1, holder.next_seq + 1
-            life.tries = 0
+            life.tries = life.interruptions = 0
         for effect in progress.effects:
             self.expect_effect(life, step, effect, effect.position in finished)
         assert progress.active_space_id == life.active
@@ -750,7 +752,8 @@ class Lives(RuleBasedStateMachine):
         told = self.attempt(holder, calling.store_reminder, holder.cycle, (spoken, reminder), CHARGE)
         if told is not REFUSED:
             holder.steps, holder.next_seq = holder.steps + 1, holder.next_seq + 2
-            self.lives[holder.lease.agent_id].tries = 0
+            life = self.lives[holder.lease.agent_id]
+            life.tries = life.interruptions = 0
 
     def end(self, holder: Holder, deed: Deed) -> None:
         life = self.lives[holder.lease.agent_id]

@@ -1,4 +1,4 @@
-"""Writes fixtures/0039.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0040.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0039.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0040.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -276,7 +276,7 @@ def cycles() -> Iterator[Row]:
     """One that has ended, and one that a crash would have to resume."""
     ended = {"number": 1, "outcome": "acted", "ended_at": START + 3 * SECOND, "stop_reason": "natural"}
     yield cycle("cycle-1", 1, **ended, steps=2, summary="Told Noor that the build passed.", told='{"news": 3}')
-    yield cycle("cycle-2", 5, outcome="open", steps=1, attempts=1, active_space_id="space-room")
+    yield cycle("cycle-2", 5, outcome="open", steps=1, attempts=1, interruptions=2, active_space_id="space-room")
 
 
 def cycle(identifier: str, first_seq: int, **columns: Any) -> Row:
@@ -290,6 +290,7 @@ def cycle(identifier: str, first_seq: int, **columns: Any) -> Row:
         "ended_at": None,
         "steps": 0,
         "attempts": 0,
+        "interruptions": 0,
         "not_before": 0,
         "handed_back": 0,
         "active_space_id": None,

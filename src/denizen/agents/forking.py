@@ -83,7 +83,18 @@ def _of_agent(table: Table, *where: Any) -> Statement:
 
 
 _copied: Final = (
-    _copy(cycles, cycles, *_lived, id=_cycle_id, agent_id=_fork, attempts=0, not_before=0, handed_back=0, digest=None),
+    _copy(
+        cycles,
+        cycles,
+        *_lived,
+        id=_cycle_id,
+        agent_id=_fork,
+        attempts=0,
+        interruptions=0,
+        not_before=0,
+        handed_back=0,
+        digest=None,
+    ),
     # Without digests: they are of the rows of the original, and the fork begins a chain of its own.
     _of_cycles(log, agent_id=_fork, salt=None, digest=None),
     _of_cycles(effects),

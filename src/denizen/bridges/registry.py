@@ -6,7 +6,7 @@ Nothing here checks who asks: `managing` does.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -264,9 +264,8 @@ _take = statement(
 )
 _renew = statement(
     update(bridges)
-    .where(bridges.c.holder == bindparam("by"))
+    .where(bridges.c.id == bindparam("bridge"), bridges.c.holder == bindparam("by"), bridges.c.epoch == bindparam("at"))
     .values(until=bindparam("later"))
-    .returning(bridges.c.id, bridges.c.epoch)
 )
 _release = statement(
     update(bridges)
@@ -295,10 +294,17 @@ def take_leases(tx: Tx, holder: str, lease_seconds: float) -> list[BridgeLease]:
     return taken
 
 
-def renew_leases(tx: Tx, holder: str, lease_seconds: float) -> dict[BridgeId, int]:
-    """Renew the leases of this process; returns the epochs that it still holds."""
-    rows = tx.all(_renew, by=holder, later=tx.now + int(lease_seconds * SECOND))
-    return dict(rows)
+def renew_leases(tx: Tx, carried: Iterable[BridgeLease], lease_seconds: float) -> dict[BridgeId, int]:
+    """Renew the leases of the bridges that a process carries; returns the epochs that it still holds.
+
+    No others of its own: one that was given, or not given back, while the connection broke, is carried by nobody.
+    """
+    later = tx.now + int(lease_seconds * SECOND)
+    return {
+        each.bridge_id: each.epoch
+        for each in sorted(carried, key=lambda each: each.bridge_id)  # in one order, or two might wait for each other
+        if tx.run(_renew, bridge=each.bridge_id, by=each.holder, at=each.epoch, later=later)
+    }
 
 
 def release_lease(tx: Tx, held: BridgeLease) -> None:

@@ -209,7 +209,8 @@ class BridgeRunner:
     async def _renew(self) -> Mapping[BridgeId, int]:
         if not self._tasks.running:
             return {}
-        return await self._db.write_first(registry.renew_leases, self._instance, self._lease_seconds)
+        carried = [each.lease for each in self._tasks.running.values()]
+        return await self._db.write_first(registry.renew_leases, carried, self._lease_seconds)
 
     async def _carry(self, carrier: _Carrier) -> None:
         lease = carrier.lease

@@ -174,7 +174,7 @@ class FinishedCall:
 _enter = update_where(cycles, "id", set_="active_space_id")
 _pause = update_where(cycles, "id", outcome="paused", handed_back=1)
 """As after a shutdown: continuing does not count as an attempt."""
-_progress = update_where(cycles, "id", attempts=0)
+_progress = update_where(cycles, "id", attempts=0, interruptions=0)
 
 
 def carry_on(
@@ -236,7 +236,7 @@ def store_response(tx: Tx, agent_id: AgentId, cycle: OpenCycle, entries: Sequenc
     """Store the model's answer in the log: whatever happens next, it is never requested again."""
     log.append(tx, agent_id, entries)
     ledger.enter(tx, agent_id, cycle.id, "usage", charge)
-    if cycle.attempts:
+    if cycle.attempts or cycle.interruptions:
         tx.run(_progress, id=cycle.id)
 
 

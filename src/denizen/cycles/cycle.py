@@ -74,7 +74,7 @@ from denizen.errors import (
 )
 from denizen.ids import SpaceId
 from denizen.inbox import stop_requests
-from denizen.inbox.delivery import DEAD_AFTER
+from denizen.inbox.delivery import DEAD_AFTER, INTERRUPTED_AT_MOST
 from denizen.inbox.format import sender_name
 from denizen.leased_tasks import let_go
 from denizen.models import caching, forcing, learned, overflow, request, thinking
@@ -257,9 +257,10 @@ class _Thinking:
         mind.add(*cycle.entries)
 
     async def run(self) -> CycleOutcome:
-        if self._cycle.attempts >= DEAD_AFTER:
+        if self._cycle.interruptions >= INTERRUPTED_AT_MOST:
             why = "it was cut off too often"
-            return await self._close_honestly(why, Trouble("failing")) if self._changed else await self._interrupt(why)
+            crashed = Trouble("interrupted", {"count": INTERRUPTED_AT_MOST})
+            return await self._close_honestly(why, crashed) if self._changed else await self._interrupt(why)
         self._spare_layers()
         if await self._take_up() == "paused":
             return Paused()
@@ -835,8 +836,8 @@ class _Thinking:
                 self._steps += 1
             self._note(progress)
             self._watch.carried_out(step.calls, progress.effects, finished, began)
-            if self._cycle.attempts:
-                self._cycle = replace(self._cycle, attempts=0)
+            if self._cycle.attempts or self._cycle.interruptions:
+                self._cycle = replace(self._cycle, attempts=0, interruptions=0)
             if progress.paused:
                 return "paused"
             if progress.results is not None:
@@ -1231,6 +1232,6 @@ class _Thinking:
         note = f"[NOTE] This cycle was cut short: {why.rstrip('.')}. What is recorded above was done; nothing else was."
         seq = self._mind.next_seq + len(entries)
         entries.append(log.entry(seq, self._cycle.id, "note", ModelRequest(parts=[UserPromptPart(note)])))
-        shown = trouble.sets_aside or "gave_up"
+        shown = "interrupted" if trouble.cause == "interrupted" else trouble.sets_aside or "gave_up"
         unanswered = (shown, {"count": DEAD_AFTER, **trouble.detail})
         return await self._end("failed", entries=tuple(entries), outcome="failed", unanswered=unanswered)

@@ -297,7 +297,7 @@ def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId
     return space_id if space_id is not None and directory.is_member(tx, space_id, agent_id) else None
 
 
-_take_up = update_where(cycles, "id", set_="attempts", not_before=0, handed_back=0, outcome="open")
+_take_up = update_where(cycles, "id", set_="interruptions", not_before=0, handed_back=0, outcome="open")
 
 
 def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
@@ -325,12 +325,13 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
         else:
             interrupt_cycle(tx, lease, cycle, cut_off)
         return None
-    # A failure was counted when the cycle was postponed; a crash is counted here.
-    tries = cycle.attempts if found.handed_back or found.not_before else cycle.attempts + 1
-    tx.run(_take_up, id=cycle.id, attempts=tries)
+    # A failure was counted when the cycle was postponed; a crash is counted here, and apart: it is nobody's fault.
+    crashed = not (found.handed_back or found.not_before)
+    interruptions = cycle.interruptions + crashed
+    tx.run(_take_up, id=cycle.id, interruptions=interruptions)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(lease.agent_id), CycleChanged(lease.agent_id, cycle.id, "resumed").to_payload())
-    return replace(cycle, attempts=tries)
+    return replace(cycle, interruptions=interruptions)
 
 
 def _announce_takeover(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:

@@ -42,7 +42,9 @@ class OpenCycle:
     entries: tuple[Entry, ...]
     effects: tuple[EffectRecord, ...] = ()
     attempts: int = 0
-    """Resumes and failures since its last progress."""
+    """Failures since its last progress."""
+    interruptions: int = 0
+    """How often a process crashed in it since its last progress: not its fault, so not part of `attempts`."""
     sent_to: tuple[str, ...] = ()
     """The names of the spaces to which it has sent messages, in order."""
     caution: Caution | None = None
@@ -85,7 +87,8 @@ def calls_of(message: ModelMessage) -> tuple[ToolCallPart, ...]:
 
 _open = select_where(
     cycles,
-    "id, first_seq, started_at, active_space_id, attempts, not_before, handed_back, outcome, outside_from",
+    "id, first_seq, started_at, active_space_id, attempts, interruptions, "
+    "not_before, handed_back, outcome, outside_from",
     "agent_id",
     cycles.c.number.is_(None),
 )
@@ -107,7 +110,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> ResumableCycle | None:
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None
-    id, first_seq, started_at, active_space_id, attempts, not_before, handed_back, outcome, outside_from = row
+    id, first_seq, started_at, active, attempts, interruptions, not_before, handed_back, outcome, outside_from = row
     done = tuple(effects.of_cycle(tx, id))
     events = tuple(delivery.taken(tx, agent_id, id))
     made = calls.of_cycle(tx, id)
@@ -115,13 +118,14 @@ def find_open(tx: Tx, agent_id: AgentId) -> ResumableCycle | None:
         id=id,
         first_seq=first_seq,
         started_at=started_at,
-        active_space_id=active_space_id,
+        active_space_id=active,
         events=events,
         entries=tuple(log.entries(tx, agent_id, first_seq)),
         effects=done,
         attempts=attempts,
+        interruptions=interruptions,
         sent_to=tuple(_target(tx, each) for each in done if each.tool == SEND_MESSAGE and each.changes),
-        caution=privacy_guard.caution(tx, agent_id, spaces_of(events, active_space_id)),
+        caution=privacy_guard.caution(tx, agent_id, spaces_of(events, active)),
         waited=calls.waited(made),
         call_ids={(each.step, each.position): each.id for each in made},
         troubled=parking.has_trouble(tx, agent_id),
@@ -240,6 +244,7 @@ class OpenCycleView:
     first_seq: int
     started_at: int
     attempts: int
+    """Failures and crashes since its last progress."""
     paused: bool
 
 
@@ -248,5 +253,5 @@ def glance(tx: Tx, agent_id: AgentId) -> OpenCycleView | None:
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None
-    id, first_seq, started_at, _, attempts, _, _, outcome, _ = row
-    return OpenCycleView(id, first_seq, started_at, attempts, paused=outcome == "paused")
+    id, first_seq, started_at, _, attempts, interruptions, _, _, outcome, _ = row
+    return OpenCycleView(id, first_seq, started_at, attempts + interruptions, paused=outcome == "paused")

@@ -33,8 +33,8 @@ from denizen.models.catalog import OWN, provider_of
 class Trouble:
     """Why an agent could not answer, in words for the person who waits."""
 
-    cause: ParkingCause | EventCause | Literal["failing"]
-    """`failing`: it passes by itself."""
+    cause: ParkingCause | EventCause | Literal["failing", "interrupted"]
+    """`failing`: it passes by itself; `interrupted`: the process crashed too often."""
     detail: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The details of a status with this cause."""
 

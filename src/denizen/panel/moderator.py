@@ -120,6 +120,8 @@ class Moderator:
         self._voices = self._tasks.running
         self._ended = 0
         """How many replies have ended here."""
+        self._in_doubt = 0
+        """How many writes failed that may have left us a reply on which nothing works, until it is looked for."""
         self._taking = asyncio.Lock()
 
     async def __aenter__(self) -> Moderator:
@@ -162,7 +164,7 @@ class Moderator:
     async def _look(self) -> None:
         """Takes open replies, and stops those that should not continue."""
         async with self._taking:
-            if self._voices:
+            if self._voices or self._in_doubt:
                 await self._compare()
             room = self._most - len(self._voices)
             if self._tasks.stopping or room <= 0 or not (due := await self._db.read(taking.turns_due)):
@@ -170,16 +172,23 @@ class Moderator:
             background = self._panel_deps.background
             brought = None if background is None else await background.bring(due)
             lease = self._lease_seconds
-            for work in await self._db.write(taking.take, self._instance, lease, room, background, brought):
+            try:
+                taken = await self._db.write(taking.take, self._instance, lease, room, background, brought)
+            except StorageError:
+                self._in_doubt += 1
+                raise
+            for work in taken:
                 self._begin(work)
 
     async def _compare(self) -> None:
         """Stops replies that are not ours any more, and releases those that nothing works on."""
+        in_doubt = self._in_doubt
         held = await self._db.read(taking.held_by, self._instance)
         self._tasks.cancel(self._voices.keys() - held)
         # A reply that could not be written is still held, and holds up its round: it is asked again.
         if left := held - self._voices.keys():
             await self._db.write(taking.release, self._instance, left)
+        self._in_doubt -= in_doubt
 
     def _begin(self, work: Work) -> None:
         claim = work.claim
@@ -211,7 +220,9 @@ class Moderator:
             log_line.info("a voice was given up", voice=work.claim.voice, part=work.claim.part)
             await self._let_go(voice)
         except DenizenError as error:
-            # It is asked again, here or elsewhere, at the next look or when its lease has expired.
+            # It is asked again, here or elsewhere: at the next look, or, if that would fail again, when its lease has
+            # expired.
+            self._in_doubt += isinstance(error, StorageError)
             log_line.warning("reply not written", voice=work.claim.voice, error=error.code)
         except asyncio.CancelledError:
             await self._let_go(voice)
@@ -226,6 +237,7 @@ class Moderator:
     async def _let_go(self, voice: _Voice) -> None:
         """Hands the reply back, and records the usage here, whoever holds it now."""
         if not await let_go(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges))):
+            self._in_doubt += 1
             log_line.warning("reply not handed back", voice=voice.claim.voice)
 
     async def _answer(self, work: Work, voice: _Voice) -> Outcome:

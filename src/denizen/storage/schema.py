@@ -392,7 +392,8 @@ cycles = Table(
     _int("started_at"),
     Column("ended_at", BigInteger),
     _int("steps", 0),  # this and the cost are filled in when it ends
-    _int("attempts", 0),  # resumes and failures since the last progress
+    _int("attempts", 0),  # failures since the last progress
+    _int("interruptions", 0),  # crashes since the last progress
     _int("not_before", 0),
     _flag("handed_back"),  # a shutdown interrupted it: resuming does not count as an attempt
     Column("active_space_id", Text),
