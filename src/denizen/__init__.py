@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         InvalidInput,
         IssuerUnreachable,
         LeaseLost,
+        ModelAnswerUnusable,
         ModelError,
         ModelKeyMissing,
         ModelKeyRejected,
@@ -235,6 +236,7 @@ __all__ = [
     "MessageId",
     "Metaprompt",
     "MetapromptTrial",
+    "ModelAnswerUnusable",
     "ModelChoice",
     "ModelError",
     "ModelKeyMissing",
@@ -368,9 +370,9 @@ _NAMES = {
         "AddressRefused AlreadySettled BridgeUnusable BudgetSpent BusError ContentRefused DatabaseDamaged "
         "DatabaseLocked DatabaseNewer DatabaseReadOnly DatabaseUnavailable DefinitionsInvalid DenizenError "
         "DiskFull HandleTaken IdempotencyKeyReused ImportInvalid InvalidInput IssuerUnreachable LeaseLost "
-        "ModelError ModelKeyMissing ModelKeyRejected ModelOverloaded ModelRejected ModelUnknown ModelUnreachable "
-        "ModelUnsuitable NotAllowed NotAMember NotFound OutcomeUnknown PortTaken PriceUnknown QuotaExceeded "
-        "RequestRefused RequestTooLarge SecretKeyMissing SecretUnreadable ServerError ServerUnreachable "
+        "ModelAnswerUnusable ModelError ModelKeyMissing ModelKeyRejected ModelOverloaded ModelRejected ModelUnknown "
+        "ModelUnreachable ModelUnsuitable NotAllowed NotAMember NotFound OutcomeUnknown PortTaken PriceUnknown "
+        "QuotaExceeded RequestRefused RequestTooLarge SecretKeyMissing SecretUnreadable ServerError ServerUnreachable "
         "SettingsError SignatureExpired SignatureWrong SignInNeeded StepFunctionFailed StorageError "
         "SubscriberTooSlow TokenNotBelieved TokenRefused ToolFailed ToolMissing UploadConflict"
     ),

@@ -37,6 +37,7 @@ DenizenError
 │   │   └── ContentRefused      it refuses to process what the request says
 │   ├── ModelOverloaded     the provider asks us to come back later
 │   └── ModelUnreachable    the network or the provider failed on the way
+│       └── ModelAnswerUnusable it was reached: its answer is an error, or broke off, or cannot be read
 ├── BudgetSpent             a budget is used up
 ├── SecretUnreadable        no key can decrypt a stored secret
 ├── SecretKeyMissing        there is no key to encrypt secrets with
@@ -328,6 +329,12 @@ class ModelUnreachable(ModelError):
     """The network or the provider failed on the way."""
 
     code = "model_unreachable"
+
+
+class ModelAnswerUnusable(ModelUnreachable):
+    """The provider was reached: its answer is an error of its own, broke off, or cannot be read."""
+
+    code = "model_answer_unusable"
 
 
 class BudgetSpent(DenizenError):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import denizen
 from denizen import __version__
-from denizen.cli.main import COMMANDS, command_of, main
+from denizen.cli.main import COMMANDS, ListedCommand, argument_usage, command_of, main
 from denizen.errors import DatabaseLocked
 from tests.cli.conftest import Run
 
@@ -74,6 +77,34 @@ def test_every_command_has_help_of_its_own(run: Run, name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0, result.output
     assert f"denizen {name}" in result.stdout
+
+
+def below(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The command and all its subcommands, as they are typed."""
+    yield name, command
+    for each, inner in getattr(command, "commands", {}).items():
+        yield from below(inner, f"{name} {each}")
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_help_names_values_and_never_a_python_type(run: Run, entry: ListedCommand) -> None:
+    """A flag that seems to take a `<bool>`, and a `{text}` in braces, are riddles to people who do not write Python.
+
+    The usage is that of docs/cli.md.
+    """
+    for name, command in below(command_of(entry), entry.name):
+        shown = run(*name.split(" "), "--help").stdout
+        assert not re.search(r"<[a-z]", shown), shown
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        usage = ["[OPTIONS]", *map(argument_usage, arguments)]
+        assert f"Usage: denizen {name} {' '.join(usage)}" in " ".join(shown.split()), shown
+
+
+def test_a_missing_argument_has_the_name_that_the_usage_shows(run: Run) -> None:
+    result = run("send", "Lobby")
+    assert result.exit_code == 2
+    assert "Usage: denizen send [OPTIONS] SPACE TEXT" in result.stderr
+    assert "Missing argument 'TEXT'" in result.stderr
 
 
 def test_help_and_version_load_no_language_model() -> None:

@@ -117,6 +117,23 @@ def test_a_start_says_where_to_go_and_sigterm_drains(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+def test_a_start_tells_that_the_key_of_the_model_is_missing(tmp_path: Path) -> None:
+    """Not only when somebody waits for an answer. With the key of the organization, nothing is missing."""
+    home, settings = tmp_path / "home", {"DENIZEN_MODEL": "openai:gpt-5", "COLUMNS": "300"}
+    missing = "needs the API key OPENAI_API_KEY. Add it under Administration › Keys"
+    said: list[str] = []
+    for _ in range(2):
+        with started([*warm.denizen(), "up"], ROOT, home, settings=settings) as house:
+            until(lambda: "denizen login" in house.output.read_text(), 100)
+            said.append(house.output.read_text())
+            command = [*warm.denizen(), "secrets", "set", "OPENAI_API_KEY"]
+            environment = os.environ | {"DENIZEN_HOME": str(home)}
+            subprocess.run(command, input="sk-of-the-organization", text=True, check=True, env=environment)
+        house.output.unlink()
+    assert [missing in each for each in said] == [True, False]
+
+
+@pytest.mark.timeout(900)
 def test_without_a_terminal_no_secret_is_in_the_output_or_the_logs(tmp_path: Path) -> None:
     """The output of a service ends in a journal. It says where the token is kept and what prints a link to sign in.
     Everything is logged here, and secrets of every kind are made and used."""

@@ -19,6 +19,7 @@ from denizen.cycles.troubles import classify
 from denizen.errors import (
     ContentRefused,
     InvalidInput,
+    ModelAnswerUnusable,
     ModelKeyMissing,
     ModelKeyRejected,
     ModelOverloaded,
@@ -74,7 +75,8 @@ async def causes(world: World, space: Space) -> list[str]:
         (RequestTooLarge("413"), "too_large", {}),
         (ContentRefused("no"), "refused", {}),
         (ModelOverloaded("429"), "failing", {"reason": "OpenAI is overloaded or limits the rate of requests"}),
-        (ModelUnreachable("500"), "failing", {"reason": "OpenAI cannot be reached"}),
+        (ModelUnreachable("nobody there"), "failing", {"reason": "OpenAI cannot be reached"}),
+        (ModelAnswerUnusable("500"), "failing", {"reason": "OpenAI gave no usable answer"}),
         (ModelRejected("400"), "failing", {"reason": "OpenAI rejected the request"}),
         (ValueError("a defect"), "failing", {}),
     ],

@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage
 
 from denizen.errors import (
     ContentRefused,
+    ModelAnswerUnusable,
     ModelError,
     ModelKeyMissing,
     ModelKeyRejected,
@@ -122,6 +123,7 @@ async def test_a_panel_without_advisors_shows_it_too(
         ([ContentRefused], "OpenAI refused to process this message. Ask in other words."),
         ([RequestTooLarge], "this message is too long for the model openai:gpt-5. Send it in parts, or choose"),
         ([ModelUnreachable], "OpenAI cannot be reached. Try again in a while."),
+        ([ModelAnswerUnusable], "OpenAI gave no usable answer. Try again in a while."),
         (
             [ModelUnreachable, ModelKeyRejected, ModelUnreachable],
             "OpenAI rejected the API key, and OpenAI cannot be reached. Check it under Administration › Keys",

@@ -39,8 +39,8 @@ CASES: dict[str, tuple[Failure, str]] = {
         f"Bo cannot use the model {MODEL}: it cannot use tools.",
     ),
     "rate limit": (Failure(429), "Bo has trouble answering: OpenAI is overloaded or limits the rate of requests."),
-    "server error": (Failure(500), "Bo has trouble answering: OpenAI cannot be reached."),
-    "cut off": (Failure(cut_after=1), "Bo has trouble answering: OpenAI cannot be reached."),
+    "server error": (Failure(500), "Bo has trouble answering: OpenAI gave no usable answer."),
+    "cut off": (Failure(cut_after=1), "Bo has trouble answering: OpenAI gave no usable answer."),
     "bad request": (Failure(400), "Bo has trouble answering: OpenAI rejected the request."),
     "refused": (refusal(message="no", code="content_policy_violation"), "OpenAI refused to process this message."),
     "too large": (

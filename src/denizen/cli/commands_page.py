@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, Final
 
-from denizen.cli.main import COMMANDS, command_of
+from denizen.cli.main import COMMANDS, argument_usage, command_of
 
 _HEAD: Final = """\
 # The command line
@@ -53,21 +53,15 @@ def _section(command: Any, name: str, otherwise: str, *, with_usage: bool) -> It
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
     if with_usage:
-        words = [name, *(_argument(each) for each in arguments), *(["[OPTIONS]"] if options else [])]
+        words = [name, *(argument_usage(each) for each in arguments), *(["[OPTIONS]"] if options else [])]
         yield f"```console\n$ {' '.join(words)}\n```\n"
-    rows = [(f"`{_argument(each)}`", each.help) for each in arguments] + [
+    rows = [(f"`{argument_usage(each)}`", each.help) for each in arguments] + [
         (f"`{_option(each)}`", each.help) for each in options
     ]
     if rows:
         yield "| | |\n|---|---|"
         yield from (f"| {_told(left)} | {_told(right)} |" for left, right in rows)
         yield ""
-
-
-def _argument(parameter: Any) -> str:
-    name = (parameter.metavar or parameter.name.upper()).strip("[].")
-    shown = name if parameter.required else f"[{name}]"
-    return f"{shown}..." if parameter.nargs == -1 else shown
 
 
 def _option(parameter: Any) -> str:

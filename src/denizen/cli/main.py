@@ -10,7 +10,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from typing import Annotated, Any, Final
@@ -111,6 +113,9 @@ class _Group(TyperGroup):
         for entry in COMMANDS:
             self.add_command(_Lazy(entry))
 
+    def get_params(self, ctx: Any) -> Any:
+        return [_with_plain_help(each) for each in super().get_params(ctx)]
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -140,7 +145,56 @@ def command_of(entry: ListedCommand) -> Any:
     _give_api(target)
     command = typer.main.get_command(target)
     command.name = entry.name
+    _give_plain_help(command)
     return command
+
+
+def _give_plain_help(command: Any) -> None:
+    """Lets the help of the command and its subcommands name values as docs/cli.md does."""
+    own: Callable[[Any], list[Any]] = command.get_params
+
+    def get_params(ctx: Any) -> list[Any]:
+        return [_with_plain_help(each) for each in own(ctx)]
+
+    command.get_params = get_params  # Not its `params`: the option --help is not among them.
+    for inner in getattr(command, "commands", {}).values():
+        _give_plain_help(inner)
+
+
+def _with_plain_help(parameter: Any) -> Any:
+    """Names the value of the parameter, as in `--model MODEL` and `SPACE`.
+
+    Typer shows the Python type instead, `<list[str]>`, even of flags that take no value, and puts braces around an
+    argument that is required.
+    """
+    name = argument_name(parameter)
+    if parameter.param_type_name == "argument":
+        parameter.metavar = name
+        parameter.get_usage_pieces = partial(_usage_pieces, parameter)
+        parameter.display_type_rich = _no_type
+    else:
+        parameter.metavar = "" if parameter.is_flag or parameter.count else name
+    return parameter
+
+
+def _usage_pieces(argument: Any, ctx: Any) -> list[str]:  # noqa: ARG001  the library's parameters
+    return [argument_usage(argument)]
+
+
+def _no_type(ctx: Any) -> None:  # noqa: ARG001  the library's parameters
+    return None
+
+
+def argument_usage(argument: Any) -> str:
+    """Returns the argument as a usage line shows it: `SPACE`, `[SPACE]` or `[FILE]...`."""
+    name = argument_name(argument)
+    shown = name if argument.required else f"[{name}]"
+    return f"{shown}..." if argument.nargs == -1 else shown
+
+
+def argument_name(parameter: Any) -> str:
+    """Returns what stands for the parameter's value: `MODEL`."""
+    return (parameter.metavar or parameter.name.upper()).strip("[].")
 
 
 def _give_api(app: typer.Typer) -> None:

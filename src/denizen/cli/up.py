@@ -18,12 +18,13 @@ import typer
 from rich.text import Text
 
 from denizen import __version__
-from denizen.access import tokens
+from denizen.access import secrets, tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, labelled, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, announced_address, open_house
 from denizen.cli.importing import importing
-from denizen.ids import EntityId
+from denizen.errors import DenizenError
+from denizen.ids import EntityId, OrganizationId
 from denizen.masking import masked
 from denizen.notifications.pushing import Pusher
 from denizen.server.alerting import Receiver, keep_telling
@@ -93,13 +94,13 @@ async def _up(settings: Settings) -> None:
         stack.enter_context(announced_address(settings.home, settings.address))
         address = settings.public_url or settings.address
         # Without a terminal the output ends in a journal, in Docker's logs or in a file: secrets stay out of it.
-        secrets = await _secrets(runtime, house.world, address, token) if sys.stdout.isatty() else None
+        shown = await _secrets(runtime, house.world, address, token) if sys.stdout.isatty() else None
         _say_hello(
             settings,
             address,
-            runtime.server_models.reason,
+            (runtime.server_models.reason, await _trouble_with_model(runtime, house.world.owner.organization_id)),
             await runtime.db.read(_residents, house.world.owner),
-            secrets,
+            shown,
         )
         await told.once.wait()
         stderr().print("Stopping: agents finish what they are doing. Once more hurries them.", style="dim")
@@ -212,10 +213,22 @@ def _residents(tx: Tx, owner: Entity) -> tuple[list[str], list[str]]:
     return agents, [space.name for space in directory.spaces_of(tx, owner.id)]
 
 
+async def _trouble_with_model(runtime: Runtime, organization_id: OrganizationId) -> str | None:
+    """Returns why agents cannot use the default model, as far as known without a request: a missing key, for one."""
+    name = runtime.default_model
+    key = runtime.model_catalog.key_name(name)
+    try:
+        value = None if key is None else await runtime.db.read(secrets.resolve, runtime.vault, organization_id, key)
+        runtime.model_catalog.resolve(name, value)
+    except DenizenError as error:
+        return masked(str(error))
+    return None
+
+
 def _say_hello(
     settings: Settings,
     address: str,
-    why_model: str,
+    model: tuple[str, str | None],
     residents: tuple[list[str], list[str]],
     secrets: _Secrets | None,
 ) -> None:
@@ -223,7 +236,10 @@ def _say_hello(
     lines = labelled()
     lines.add_row("address", address)
     lines.add_row("data", masked(settings.database_url))
+    why_model, trouble = model
     lines.add_row("model", why_model)
+    if trouble is not None:
+        lines.add_row("", Text(trouble, style="yellow"))
     lines.add_row("agents", ", ".join(agents) or "none yet")
     lines.add_row("spaces", ", ".join(spaces) or "none yet")
     kept_in = Text(str(settings.home / TOKEN_FILE))

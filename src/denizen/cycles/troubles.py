@@ -10,6 +10,7 @@ from pydantic import JsonValue, ValidationError
 from denizen.errors import (
     ContentRefused,
     InvalidInput,
+    ModelAnswerUnusable,
     ModelError,
     ModelKeyMissing,
     ModelKeyRejected,
@@ -91,6 +92,8 @@ def _classify(error: BaseException) -> Trouble:
             return Trouble("definition", {"reason": "its stored settings cannot be read"})
         case ModelOverloaded():
             return Trouble("failing", {"reason": "{provider} is overloaded or limits the rate of requests"})
+        case ModelAnswerUnusable():
+            return Trouble("failing", {"reason": "{provider} gave no usable answer"})
         case ModelUnreachable():
             return Trouble("failing", {"reason": "{provider} cannot be reached"})
         case ModelRejected():

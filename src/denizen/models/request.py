@@ -33,6 +33,7 @@ from pydantic_ai.usage import RequestUsage
 from denizen.errors import (
     ContentRefused,
     DenizenError,
+    ModelAnswerUnusable,
     ModelError,
     ModelKeyRejected,
     ModelOverloaded,
@@ -131,7 +132,7 @@ class RunningAnswer:
         known.unfinished += 1
         response = self._streamed.get()
         if known.unfinished < 2 or not response.parts or not all(map(is_whole, response.tool_calls)):
-            raise ModelUnreachable("The provider's answer broke off before its end. It is asked again.")
+            raise ModelAnswerUnusable("The provider's answer broke off before its end. It is asked again.")
 
     @property
     def response(self) -> ModelResponse:
@@ -302,10 +303,27 @@ def translate(error: Exception) -> Exception:
         case ModelHTTPError():
             return _translate_status(error)
         case AgentRunError() | httpx2.HTTPError() | httpx2.StreamError() | OSError() | EOFError():
+            retry_after = getattr(error, "retry_after", None)
+            if _was_reached(error):
+                return ModelAnswerUnusable(sentence(error, "Try again in a while."), retry_after=retry_after)
             told = sentence(error, "Check that the provider can be reached from this machine, then try again.")
-            return ModelUnreachable(told, retry_after=getattr(error, "retry_after", None))
+            return ModelUnreachable(told, retry_after=retry_after)
         case _:
             return error
+
+
+def _was_reached(error: BaseException) -> bool:
+    """Whether there was a connection, which then broke off or carried something that cannot be read."""
+    if isinstance(error, _BROKE_OFF):
+        return True
+    # The clients of providers wrap what their HTTP client says.
+    if error.__cause__ is not None and _is_from_network(error.__cause__):
+        return _was_reached(error.__cause__)
+    return not isinstance(error, _NO_CONNECTION) and str(error) != _NOT_REACHED
+
+
+def _is_from_network(error: BaseException) -> bool:
+    return str(error) == _NOT_REACHED or isinstance(error, (*_BROKE_OFF, *_NO_CONNECTION))
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -338,7 +356,7 @@ def _translate_status(error: ModelHTTPError) -> ModelError:
     if error.status_code in _OVERLOADED_STATUS:
         return _overloaded(error)
     if error.status_code >= 500 or error.status_code in _TRANSIENT_STATUS:
-        return ModelUnreachable(sentence(error, "Try again in a while."), retry_after=error.retry_after)
+        return ModelAnswerUnusable(sentence(error, "Try again in a while."), retry_after=error.retry_after)
     return _rejection(error, error.status_code)
 
 
@@ -373,6 +391,8 @@ def _too_large(error: ModelAPIError, said: str) -> RequestTooLarge:
     return RequestTooLarge(told, context_tokens=overflow.context_named_in(said))
 
 
+_BROKE_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.ReadTimeout)
+_NO_CONNECTION = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, httpx2.UnsupportedProtocol, OSError)
 _NOT_REACHED = "Connection error."
 """The message of OpenAI's and Anthropic's clients if nobody answers."""
 
@@ -384,7 +404,8 @@ def sentence(error: Exception, then: str) -> str:
     who = f"The provider of {error.model_name}" if isinstance(error, ModelAPIError) else "The provider"
     answered = f"{who} answered with an error" + (f" ({status})" if status is not None else "")
     if said == _NOT_REACHED:
-        return f"{who} cannot be reached. {then}"
+        happened = "broke off the connection" if _was_reached(error) else "cannot be reached"
+        return f"{who} {happened}. {then}"
     # Some providers repeat the key that they refuse.
     return masked(f"{answered}: {said} {then}" if said else f"{answered}. {then}")
 

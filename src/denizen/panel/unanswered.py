@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, exists, select
 from denizen.errors import (
     BudgetSpent,
     ContentRefused,
+    ModelAnswerUnusable,
     ModelKeyMissing,
     ModelKeyRejected,
     ModelOverloaded,
@@ -108,6 +109,7 @@ _WORDINGS: Final = {
     ),
     ModelOverloaded.code: _Wording("failing", "{provider} is overloaded", "Try again in a while."),
     ModelUnreachable.code: _Wording("failing", "{provider} cannot be reached", "Try again in a while."),
+    ModelAnswerUnusable.code: _Wording("failing", "{provider} gave no usable answer", "Try again in a while."),
     ModelRejected.code: _Wording("failing", "{provider} rejected the request", "Try again."),
     "timed_out": _Wording("failing", "{provider} took too long", "Try again in a while."),
 }

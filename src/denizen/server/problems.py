@@ -77,6 +77,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     # Temporary failures of the server
     "answer_not_in_format": Kind(502, "The answer does not have the requested format"),
     "model_unreachable": Kind(502, "The model's provider did not answer"),
+    "model_answer_unusable": Kind(502, "The model's provider gave no usable answer"),
     "budget_spent": Kind(402, "The budget is used up"),
     "model_overloaded": Kind(503, "The model's provider is overloaded"),
     "agent_unavailable": Kind(503, "The agent cannot answer"),

@@ -12,6 +12,7 @@ import pytest
 from denizen import Runtime
 from denizen.errors import ModelUnreachable
 from denizen.ids import AgentId
+from denizen.models.request import ATTEMPTS
 from denizen.models.scripted import forever, reply, skip
 from denizen.spaces import directory
 from tests import warm
@@ -125,6 +126,16 @@ async def test_an_agent_that_will_try_again_is_waited_for(ready_sqlite_url: str,
         ran = await chat("@ada", "--once", "Hello?", "--timeout", "6", environ=house.environ(tmp_path), cwd=tmp_path)
     assert (ran.status, ran.out) == (1, "")
     assert "Ada has trouble answering" in ran.err
+
+
+async def test_what_delays_an_answer_is_told_while_one_waits(ready_sqlite_url: str, tmp_path: Path) -> None:
+    """Once, on the error stream: the tries of an agent whose provider fails can take minutes."""
+    failures = iter([ModelUnreachable("Nobody answers.")] * ATTEMPTS)
+    ada = forever(lambda messages, _: next(failures, "Done." if has_replied(messages) else reply("At last.")))
+    async with open_house(ready_sqlite_url, ada=ada) as house:
+        ran = await chat("@ada", "--once", "Hello?", environ=house.environ(tmp_path), cwd=tmp_path)
+    assert (ran.status, ran.out) == (0, "Ada: At last.\n")
+    assert ran.err.splitlines() == ["Ada has trouble answering: its model cannot be reached. It tries again by itself."]
 
 
 async def test_without_a_server_an_agent_that_cannot_answer_is_told_of(tmp_path: Path, environ: dict[str, str]) -> None:

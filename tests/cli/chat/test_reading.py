@@ -52,13 +52,13 @@ async def test_what_was_read_on_another_device_is_not_new_here(house: House, tmp
 async def test_an_errand_that_has_no_time_was_not_finished(house: House, client: Client) -> None:
     """Whoever hears nothing does not take that for the end of it."""
     room = await space(client, house, "Noor and Ada")
-    heard = await say_once(client, room, "Hello", seconds=0, on_reply=lambda _: None)
+    heard = await say_once(client, room, "Hello", seconds=0, on_reply=lambda _: None, on_delay=lambda _: None)
     assert (heard.unfinished, heard.replies) == (("Ada",), ())
 
 
 async def test_an_errand_leaves_nothing_unread(house: House, client: Client) -> None:
     room = await space(client, house, "Noor and Ada")
-    heard = await say_once(client, room, "Hello", seconds=60, on_reply=lambda _: None)
+    heard = await say_once(client, room, "Hello", seconds=60, on_reply=lambda _: None, on_delay=lambda _: None)
     assert len(heard.replies) == 1
     after = await space(client, house, "Noor and Ada")
     assert (after.last_seq, after.read_seq, after.unread) == (2, 2, 0)

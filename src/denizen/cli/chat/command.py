@@ -18,7 +18,7 @@ from denizen.cli.chat.panels import ask_panel_once
 from denizen.cli.chat.remembering import LastSpace
 from denizen.cli.chat.talk import PANEL, Talk, first_space
 from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
-from denizen.client import Call, Client, Message, Space
+from denizen.client import Call, Client, Message, Space, SpaceStatus
 from denizen.clock import SystemClock
 from denizen.errors import DenizenError, InvalidInput
 from denizen.settings.shape import Settings
@@ -98,11 +98,21 @@ class _Chatting:
             if not as_json and message.author.id != me.id:
                 _print_reply(message, me.id)
 
-        say = ask_panel_once if space.kind == PANEL else say_once
-        heard = await say(client, space, text, seconds=seconds, on_reply=show)
+        delays: set[str] = set()
+
+        def show_delay(status: SpaceStatus) -> None:
+            if status.text not in delays:
+                delays.add(status.text)
+                stderr().print(rendering.note(status.text), soft_wrap=True)
+
+        if space.kind == PANEL:
+            heard = await ask_panel_once(client, space, text, seconds=seconds, on_reply=show)
+        else:
+            heard = await say_once(client, space, text, seconds=seconds, on_reply=show, on_delay=show_delay)
         if as_json:
             print_json(_as_object(space, heard))
-        for line in [*map(wording.status_line, heard.statuses), *heard.errors, *_unanswered(heard.questions, space)]:
+        reasons = [wording.status_line(each) for each in heard.statuses if each.text not in delays]
+        for line in [*reasons, *heard.errors, *_unanswered(heard.questions, space)]:
             stderr().print(rendering.note(line), soft_wrap=True)
         if heard.unfinished:
             slow = ", ".join(heard.unfinished)

@@ -65,10 +65,19 @@ def lasts(status: SpaceStatus) -> bool:
 
 
 async def say_once(
-    client: Client, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
+    client: Client,
+    space: Space,
+    text: str,
+    *,
+    seconds: float,
+    on_reply: Callable[[Message], None],
+    on_delay: Callable[[SpaceStatus], None],
 ) -> OnceResult:
-    """Posts the message, and passes on each reply, until the agents of the space have finished or the time is up."""
-    listening = _Listening(client, space, on_reply)
+    """Posts the message, and passes on each reply, until the agents of the space have finished or the time is up.
+
+    What delays an answer, and passes by itself, is passed on as well.
+    """
+    listening = _Listening(client, space, on_reply, on_delay)
     async with asyncio.TaskGroup() as tasks:
         pump = tasks.create_task(listening.pump(), name=f"stream of {space.id}")
         try:
@@ -80,10 +89,17 @@ async def say_once(
 class _Listening:
     """Follows the answers to one message."""
 
-    def __init__(self, client: Client, space: Space, on_reply: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        space: Space,
+        on_reply: Callable[[Message], None],
+        on_delay: Callable[[SpaceStatus], None],
+    ) -> None:
         self._client = client
         self._space = space
         self._on_reply = on_reply
+        self._on_delay = on_delay
         self._settling = Settling(space.members)
         self._events: asyncio.Queue[StreamEvent] = asyncio.Queue()
         self._listens = asyncio.Event()
@@ -110,7 +126,9 @@ class _Listening:
                 while not (self._settling.settled and self._has_come(said) and not self._tries_again(said)):
                     await self._next()
                     for status in self._shown_for(said, self._statuses):
-                        if lasts(status) and status.agent_id is not None:
+                        if not lasts(status):
+                            self._on_delay(status)
+                        elif status.agent_id is not None:
                             self._settling.excuse_one(status.agent_id)
         except TimeoutError:
             if not self._has_come(said):
