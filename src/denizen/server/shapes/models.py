@@ -60,14 +60,5 @@ def test_out(result: TestResult) -> TestOut:
     if tested is None or result.abilities is None:
         code = None if result.error is None else result.error.code
         return TestOut(name=result.name, ok=False, problem=masked(str(result.error)), code=code)
-    return TestOut(
-        name=result.name,
-        ok=True,
-        called_tool=tested.called_tool,
-        text=tested.text,
-        seconds=round(tested.seconds, 2),
-        input_tokens=tested.input_tokens,
-        output_tokens=tested.output_tokens,
-        thought=tested.thought,
-        facts=model_facts_out(result.abilities),
-    )
+    fields = {"ok": True, "seconds": round(tested.seconds, 2), "facts": model_facts_out(result.abilities)}
+    return filled(TestOut, result, tested, **fields, problem=None, code=None)

@@ -112,14 +112,5 @@ class EntityChange(Given):
 
 def me_out(caller: Caller, organization: Organization, settings: OrganizationSettings) -> Me:
     who, token = caller.entity, caller.token
-    return Me(
-        id=who.id,
-        kind=who.kind,
-        handle=who.handle,
-        name=who.name,
-        role=caller.role,
-        organization=OrganizationOut(
-            id=organization.id, name=organization.name, remote_pictures=settings.remote_pictures
-        ),
-        token=filled(TokenOut, token),
-    )
+    of = filled(OrganizationOut, organization, settings)
+    return filled(Me, who, role=caller.role, organization=of, token=filled(TokenOut, token))

@@ -50,6 +50,7 @@ from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, LiveFrame
 from denizen.server.metadata import metadata_update
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import ResumableEvent, Say, may, require_good
 from denizen.server.streams import cursor
@@ -428,8 +429,7 @@ class PersonFeed:
         if place is None:
             raise NotAMember("The reader has left the space.")
         self._follow(around)
-        fields = {"kind": place.kind, "name": place.name, "private": place.private, "last_seq": place.last_seq}
-        await self._say(typed_event(SpaceChanged.model_validate({"space": space_id, **fields})))
+        await self._say(typed_event(filled(SpaceChanged, place, space=space_id)))
         await self._say_live(self._live.seen(around.agents))
 
     async def _say_changed(self, space_id: SpaceId, message_id: MessageId) -> None:
@@ -471,4 +471,4 @@ def _stance_now(tx: Tx, reader: SpaceReader, frame: StanceChanged) -> AgentStanc
 
 
 def _joined(place: _Place) -> SpaceJoined:
-    return SpaceJoined(space=place.id, kind=place.kind, name=place.name, private=place.private, last_seq=place.last_seq)
+    return filled(SpaceJoined, place, space=place.id)
