@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 _RESTRICTIONS = """## Restricted parts of definitions
 
 The same for every way to define an agent: `POST` and `PATCH /api/agents`, `/api/apply`, `/api/import` and fork, the
-command line, and Python. Whoever may not add a part may leave it as it is, or remove it.
+command line, and Python. Members who may not add a part may leave it as it is, or remove it.
 """
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
