@@ -20,6 +20,7 @@ from fastapi import Header, Request, Response
 from pydantic import JsonValue
 from starlette.types import Receive
 
+from denizen.access.requesters import agent_id_of
 from denizen.agents import managing, registry
 from denizen.agents.chatting import AnswerState, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
 from denizen.agents.explaining import answer_so_far
@@ -27,7 +28,7 @@ from denizen.agents.resending import ResentRequest
 from denizen.agents.side_tasks import TaskMessage, answer_for_agent, answer_for_panel
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
-from denizen.errors import DenizenError, InvalidInput, NotFound
+from denizen.errors import DenizenError, InvalidInput
 from denizen.ids import SpaceId, new_id
 from denizen.models.token_ids import texts_of_tokens
 from denizen.models.tokens import estimate
@@ -131,14 +132,6 @@ def _model(tx: Tx, named: str, caller: Caller) -> ModelOut:
 def _shown(tx: Tx, agent: registry.Agent, owner: str) -> ModelOut:
     created: int = value(tx, _created, id=agent.id) or 0
     return ModelOut(id=agent.entity.handle, created=created // SECOND, owned_by=owner)
-
-
-def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
-    """What `find_agent` understands: clients write the handle without its `@`."""
-    try:
-        return directory.find_entity(tx, caller.entity.organization_id, storable(named)).id
-    except NotFound:
-        return named
 
 
 @router.post(
@@ -385,7 +378,7 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
 
 
 def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
-    return managing.find(tx, caller.requester, _agent_named(tx, named, caller))
+    return managing.find(tx, caller.requester, agent_id_of(tx, caller.requester, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +430,7 @@ def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, text: str) -
         raise InvalidInput("metadata.space: give the id of a space.")
     if space is None and asked_for.user and not caller.token.speaks_for_others:
         space, conversation = _chosen_by_user(tx, asked_for.user, caller)
-    agent = _agent_named(tx, asked_for.model, caller)
+    agent = agent_id_of(tx, caller.requester, asked_for.model)
     return Question(agent, text, space, conversation, dict(metadata) or None)
 
 

@@ -43,7 +43,7 @@ from denizen.bus.streams import (
 )
 from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
 from denizen.bus.streams import SpaceRead as SpaceReadFrame
-from denizen.errors import NotAMember, NotFound
+from denizen.errors import NotAMember
 from denizen.ids import CallId, MessageId, SpaceId
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
@@ -141,13 +141,6 @@ def _new_messages(tx: Tx, space_id: SpaceId, after: int) -> _NewMessages:
 
 def _changed_message(tx: Tx, message_id: MessageId) -> bytes:
     return change_event(posting.get_message(tx, message_id))
-
-
-def _shown_call(tx: Tx, call_id: CallId) -> Call | None:
-    try:
-        return calls.get(tx, call_id)
-    except NotFound:
-        return None  # forgotten
 
 
 def _nothing(tx: Tx) -> None:
@@ -439,7 +432,7 @@ class PersonFeed:
 
     async def _say_call(self, space_id: SpaceId, call_id: CallId) -> None:
         """Sends the call as it is now: a frame may be older than the change it announces."""
-        call = await self._read_shared(space_id, ("call", call_id), partial(_shown_call, call_id=call_id))
+        call = await self._read_shared(space_id, ("call", call_id), partial(calls.find, id=call_id))
         if call is not None and self._calls[space_id].new([call]):
             await self._say(call_event(call))
 
