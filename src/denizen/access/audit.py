@@ -92,7 +92,7 @@ class Actor:
     """The author of a change."""
 
     entity_id: EntityId | None = None
-    """None: whoever runs the server, on its own machine."""
+    """None: the person who runs the server, on its own machine."""
     token_id: str | None = None
 
 
@@ -149,7 +149,7 @@ class AuditRecord:
     number: int
     at: int
     by: Named | None
-    """None: whoever runs the server, on its own machine."""
+    """None: the person who runs the server, on its own machine."""
     token_id: str | None
     kind: str
     action: str

@@ -430,7 +430,7 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 def document_of(tx: Tx, organization_id: OrganizationId, handle: str, person: EntityId | None = None) -> AgentDocument:
     """The agent as a document: definition, spaces, goals, notes and plans, but not its timers.
 
-    Leaves out what this person may not read; None means whoever runs the server, who may read everything.
+    Leaves out what this person may not read; None is the person who runs the server, who may read everything.
     """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":

@@ -203,7 +203,7 @@ class Files(Subject):
         await self._runtime.db.write(_remove, id_of(file), id_of(by))
 
     def sign(self, file: File) -> str:
-        """A text that lets whoever has it read this file for an hour: for addresses that a browser opens."""
+        """A text that lets anyone who has it read this file for an hour: for addresses that a browser opens."""
         until = self._runtime.clock.now() // SECOND + LINK_SECONDS
         return f"{until}-{_signature(file, until)}"
 

@@ -102,7 +102,7 @@ class Api:
         """The same for tokens, login links and keys: of the server that was named, otherwise of the database of this
         home.
 
-        Who can open the database has to come in also where no token is known any more.
+        Who can open the database must come in even if no token is known any longer.
         """
         loaded = begin(self.context)
         address, secret = named(loaded, self.url, self.token)

@@ -1,4 +1,4 @@
-"""A connection to an IMAP server (RFC 9051, and 3501), as much of it as a bridge needs. It changes nothing there.
+"""A connection to an IMAP server (RFC 9051, and 3501), as much as a bridge needs. It changes nothing there.
 
 The standard library has no IMAP without a thread for each connection, and none that waits for new mail.
 """
