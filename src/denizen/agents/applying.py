@@ -59,7 +59,7 @@ ApplyBridge = Callable[[Tx, Requester, OrganizationId, BridgeDocument, Mapping[s
 """Makes a bridge as its document says; the spaces that it names are given. Bridges are further out than agents."""
 
 
-class Rehearsed(Exception):
+class ApplyRehearsed(Exception):
     """Everything was applied, and is rolled back."""
 
     def __init__(self, changes: list[Change]) -> None:
@@ -118,8 +118,8 @@ def rehearse(
     creator: EntityId | None = None,
     apply_bridge: ApplyBridge | None = None,
 ) -> NoReturn:
-    """Apply, and roll back by raising `Rehearsed` with the changes."""
-    raise Rehearsed(apply(tx, by, policy, organization_id, declared, creator, apply_bridge))
+    """Apply, and roll back by raising `ApplyRehearsed` with the changes."""
+    raise ApplyRehearsed(apply(tx, by, policy, organization_id, declared, creator, apply_bridge))
 
 
 @dataclass(slots=True)

@@ -43,7 +43,7 @@ from denizen.server.growing_text import BETWEEN
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.inline_files import GivenFile, file_in, from_base64
 from denizen.server.problems import KINDS, Problem
-from denizen.server.requested import ProgramCall, Requested, calls_for, requested, result_of
+from denizen.server.requested import ProgramCall, RequestedAnswer, calls_for, requested, result_of
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
 from denizen.server.routes.chat import ask, seen_by
@@ -164,7 +164,7 @@ async def complete_chat(
     return _completion(context, asked_for, begun.id, *await begun.whole(request.receive))
 
 
-class Begun(Protocol):
+class RunningCompletion(Protocol):
     """An answer that is under way."""
 
     @property
@@ -186,7 +186,7 @@ class Begun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Continued:
+class ContinuedMessage:
     """The earlier message whose conversation a request continues."""
 
     message_id: str
@@ -199,9 +199,9 @@ async def begin(
     asked_for: CompletionRequest,
     key: str | None,
     retries: str | None,
-    continued: Callable[[Tx, Caller], Continued | None] = lambda _tx, _caller: None,
+    continued: Callable[[Tx, Caller], ContinuedMessage | None] = lambda _tx, _caller: None,
     ignored: Sequence[str] = (),
-) -> Begun:
+) -> RunningCompletion:
     """Posts the last message of the user, to an agent or a panel, or has the utility model answer a side task.
 
     `ignored` are fields of the request that have no effect; the answer's headers say so.
@@ -232,8 +232,8 @@ async def _ask(
     asked_for: CompletionRequest,
     key: str | None,
     retries: str | None,
-    continued: Continued | None,
-) -> tuple[Requested, AwaitedMessage]:
+    continued: ContinuedMessage | None,
+) -> tuple[RequestedAnswer, AwaitedMessage]:
     """Posts the last message of the user, or gives the results of tools that follow it."""
     results = _results(asked_for.messages)
     agent = await context.runtime.db.read(_agent, asked_for.model, caller)
@@ -251,7 +251,7 @@ async def _ask(
     return wanted, await ask(context.runtime, caller, question, key, said.files)
 
 
-def _wanted(asked_for: CompletionRequest, others: Collection[str] = ()) -> Requested:
+def _wanted(asked_for: CompletionRequest, others: Collection[str] = ()) -> RequestedAnswer:
     tools = [each.function for each in asked_for.tools or []]
     return requested(tools, asked_for.tool_choice, asked_for.response_format, others)
 
@@ -265,7 +265,7 @@ def _results(messages: Sequence[ChatMessage]) -> list[ToolResult]:
 class _AgentAnswer:
     """Waits for an agent's answer to one message, and has it in the form that the program wants."""
 
-    def __init__(self, context: Context, caller: Caller, asked: AwaitedMessage, wanted: Requested) -> None:
+    def __init__(self, context: Context, caller: Caller, asked: AwaitedMessage, wanted: RequestedAnswer) -> None:
         self._context = context
         self._caller = caller
         self._asked = asked
@@ -521,7 +521,7 @@ async def _note(context: Context, caller: Caller, answer: AnswerState) -> str:
 class _Chunks:
     """An answer as chunks of a chat completion."""
 
-    def __init__(self, context: Context, asked_for: CompletionRequest, begun: Begun) -> None:
+    def __init__(self, context: Context, asked_for: CompletionRequest, begun: RunningCompletion) -> None:
         self._begun = begun
         options = asked_for.stream_options
         self._with_usage = options is not None and options.include_usage

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from denizen.clock import moment
 from denizen.consciousness.layers import Block, blocks
 from denizen.consciousness.layers import LayerCycle as Told
-from denizen.consciousness.log import Dated, Entry, text_of
+from denizen.consciousness.log import DatedEntry, Entry, text_of
 from denizen.consciousness.privacy import Run
 from denizen.consciousness.replay import as_object
 from denizen.consciousness.selfhood import Era
@@ -228,14 +228,14 @@ def answer_again_out(again: NewAnswer) -> AnswerAgain:
     )
 
 
-def private_log_entry_out(first: Dated, run: Run) -> LogEntry:
+def private_log_entry_out(first: DatedEntry, run: Run) -> LogEntry:
     """One entry that stands for all entries of the run."""
     tokens, private = sum(each.tokens for each in run.entries), len(run.entries)
     fields = {"kind": "private", "tokens": tokens, "message": None, "private": private, "outside": ""}
     return filled(LogEntry, first, first.entry, **fields)
 
 
-def log_entry_out(each: Dated) -> LogEntry:
+def log_entry_out(each: DatedEntry) -> LogEntry:
     entry = each.entry
     message, outside = json.loads(entry.encoded), label(entry.outside)
     return filled(LogEntry, each, entry, message=message, outside=outside, private=0)

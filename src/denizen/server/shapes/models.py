@@ -11,7 +11,7 @@ from denizen.masking import masked
 from denizen.models.abilities import Abilities
 from denizen.models.providers import ADDRESS_CHARACTERS
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.shapes.examples import body_example
 from denizen.shapes.models import LocalModel, LocalServer, ModelFacts, TestOut
 
@@ -37,7 +37,7 @@ def local_server_out(found: LocalModels) -> LocalServer:
     return LocalServer(provider=found.prefix, title=found.title, address=found.address, models=models)
 
 
-class TestModel(Given):
+class TestModel(RequestBody):
     """A model to ask for one small call."""
 
     __test__ = False
