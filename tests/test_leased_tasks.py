@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from denizen import ManualClock
+from denizen.agents.pace import Pace
 from denizen.errors import StorageError
 from denizen.leased_tasks import LeasedTasks, let_go
 
@@ -31,9 +32,7 @@ class Jobs:
             self.clock,
             renew=self._renew,
             sweep=self._sweep,
-            lease_seconds=LEASE_SECONDS,
-            sweep_seconds=2,
-            grace_seconds=grace_seconds,
+            pace=Pace(lease_seconds=LEASE_SECONDS, grace_seconds=grace_seconds),
         )
 
     async def _renew(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from denizen.agents.pace import Pace
 from denizen.errors import SettingsError
 from denizen.masking import masked
-from denizen.settings.loading import Loaded, export_dotenv, load, looked_for, specs
+from denizen.settings.loading import LoadedSettings, export_dotenv, load, looked_for, specs
 from denizen.settings.shape import Settings
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return here
 
 
-def read(folder: Path, environ: dict[str, str] | None = None, **options: object) -> Loaded:
+def read(folder: Path, environ: dict[str, str] | None = None, **options: object) -> LoadedSettings:
     home = {"DENIZEN_HOME": str(folder.parent / "home")}
     return load(options, environ=home | (environ or {}), folder=folder)
 

@@ -20,7 +20,7 @@ from denizen.checks.spaces import check_spaces
 from denizen.checks.violation import Violation
 from denizen.checks.waiting import check_waiting
 from denizen.storage import chain_check
-from denizen.storage.chain_check import Broken
+from denizen.storage.chain_check import BrokenChain
 from denizen.storage.database import Database, Tx, long_running
 
 
@@ -41,7 +41,7 @@ def check_deeply(tx: Tx) -> list[Violation]:
     return [*check(tx), *map(_as_violation, chain_check.broken(tx))]
 
 
-def _as_violation(broken: Broken) -> Violation:
+def _as_violation(broken: BrokenChain) -> Violation:
     return Violation(1 if broken.of == "agent" else 2, broken.sentence, broken.ids)
 
 

@@ -39,6 +39,17 @@ Key = TypeVar("Key")
 Work = TypeVar("Work", bound=Leased)
 
 
+class LeasePace(Protocol):
+    """How long leases last, how often they are looked after, and how long running work may take to stop."""
+
+    @property
+    def lease_seconds(self) -> float: ...
+    @property
+    def sweep_seconds(self) -> float: ...
+    @property
+    def grace_seconds(self) -> float: ...
+
+
 class LeasedTasks(Generic[Key, Work]):
     """The leased work of one kind in this process, from `open` to `stop`. Everything runs in one task group."""
 
@@ -49,15 +60,13 @@ class LeasedTasks(Generic[Key, Work]):
         *,
         renew: Callable[[], Awaitable[Mapping[Key, int]]],
         sweep: Callable[[], Awaitable[None]],
-        lease_seconds: float,
-        sweep_seconds: float,
-        grace_seconds: float,
+        pace: LeasePace,
     ) -> None:
         """`renew` renews every lease of this process and returns the epochs that it still holds."""
         self._kind = kind
         self._clock = clock
         self._renew, self._sweep = renew, sweep
-        self._lease_seconds, self._sweep_seconds, self._grace_seconds = lease_seconds, sweep_seconds, grace_seconds
+        self._pace, self._grace_seconds = pace, pace.grace_seconds
         self.running: dict[Key, Work] = {}
         self.changed = asyncio.Event()
         """Set when a task ends; owners may set it for changes of their own."""
@@ -95,7 +104,7 @@ class LeasedTasks(Generic[Key, Work]):
             self.cancel(self.running)
 
     async def pause(self, work: Work, seconds: float) -> None:
-        """Wait before this work tries something again. When the tasks stop, it is cancelled instead: whoever only waits
+        """Wait before this work tries something again. When the tasks stop, it is cancelled instead: such a task
         has nothing to finish."""
         task = work.task
         assert task is not None, "work that pauses has begun"
@@ -131,7 +140,7 @@ class LeasedTasks(Generic[Key, Work]):
 
     async def _keep_renewing(self) -> None:
         while True:
-            await self._clock.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            await self._clock.sleep(self._pace.lease_seconds / RENEWALS_PER_LEASE)
             # As they are now: a lease that is acquired while we renew is not among those renewed, and not lost either.
             before = {key: work.epoch for key, work in self.running.items()}
             try:
@@ -154,7 +163,7 @@ class LeasedTasks(Generic[Key, Work]):
 
     async def _keep_sweeping(self) -> None:
         while True:
-            await self._clock.wait(self._hinted, self._sweep_seconds)
+            await self._clock.wait(self._hinted, self._pace.sweep_seconds)
             self._hinted.clear()
             try:
                 await self._sweep()

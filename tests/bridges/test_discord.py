@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from denizen import reply, scripted
-from denizen.bridges.discord.events import Known, edit_of, id_at, instant_of, message_of, text_of
+from denizen.bridges.discord.events import edit_of, id_at, instant_of, message_of, text_of
 from denizen.bridges.live import HEARD_SECONDS
+from denizen.bridges.live_reading import EventContext
 from denizen.bridges.running import SENT
 from denizen.bus.streams import TypingElsewhere
 from denizen.clock import SECOND
@@ -193,7 +194,7 @@ async def test_who_types_on_and_on_is_shown_now_and_then(bay: World, discord: Di
         assert (await anext(typing)).name == "Eve"
 
 
-KNOWN = Known(BOT, "ada", {"1": "eve-discord"})
+KNOWN = EventContext(BOT, "ada", {"1": "eve-discord"})
 
 
 def test_mentions_and_emojis_of_discord_are_readable() -> None:

@@ -10,7 +10,7 @@ from denizen import failpoints, reply
 from denizen.bridges.port import IncomingFile
 from denizen.bridges.receiving import RECEIVED
 from denizen.bridges.slack.emoji import emoji_of, name_of
-from denizen.bridges.slack.events import Known, harmless, incoming, text_of
+from denizen.bridges.slack.events import SlackContext, harmless, incoming, text_of
 from tests.bridges.conformance import ROOM, Service, build
 from tests.bridges.listening import listening
 from tests.bridges.live_suite import SocketLiveSuite
@@ -129,7 +129,7 @@ async def test_a_file_elsewhere_is_not_asked_for_with_the_token(bay: World, slac
     assert (await pier.lines())[0].endswith("[A file is missing: Slack does not have map.txt.]")
 
 
-KNOWN = Known(BOT_USER, BOT, "ada", {"U1": "Eve"}, {"U2": "mia-slack"})
+KNOWN = SlackContext(BOT_USER, "ada", {"U2": "mia-slack"}, BOT, {"U1": "Eve"})
 
 
 @pytest.mark.parametrize(

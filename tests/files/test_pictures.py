@@ -69,7 +69,7 @@ async def test_what_is_no_picture_has_no_variant(world: World, data: bytes, name
 async def test_a_picture_with_too_many_pixels_is_not_unpacked(world: World) -> None:
     file = await world.denizen.files.upload(await world.person("Noor"), pixel_bomb(), name="a.png")
     made = await pictures.variant(world.denizen.db, file.content_id, THUMBNAIL)
-    assert made == pictures.Broken("it has more than 50,000,000 pixels")
+    assert made == pictures.BrokenPicture("it has more than 50,000,000 pixels")
 
 
 async def test_a_variant_is_made_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.policy import OrganizationMemory, Policy, Scopes
-from denizen.memory.reminding import AlreadyShown, FoundReminders, Reminded, remind
+from denizen.memory.reminding import AlreadyShown, FoundReminders, RecallResult, remind
 from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Info
 from denizen.spaces.directory import Entity, Space
@@ -199,7 +199,7 @@ async def reminded_of(world: World, ada: Agent, space: Space, shown: AlreadyShow
     occasion = FoundReminders(frozenset({space.id}), found, 2_800, "first", ("user",), {})
     events = await world.denizen.minds.inbox(ada)
     reminded = await world.denizen.db.write(remind, ada.id, CycleId("cycle"), 1, events, occasion, shown)
-    assert isinstance(reminded, Reminded)
+    assert isinstance(reminded, RecallResult)
     return "" if reminded.entry is None else as_text(reminded.entry.message)
 
 

@@ -118,9 +118,7 @@ async def test_what_another_process_asks_is_answered_at_once(small_world: World)
     world, bus = small_world, LocalBus()
     noor, panel = await a_panel(world, voices(echoing), "Seth")
     async with Runtime(world.url, clock=world.clock, models={"m": voices(echoing)}, pace=UNHURRIED) as other:
-        moderator = Moderator(
-            other.panel_deps(), instance="here", lease_seconds=10_000, sweep_seconds=1_000_000, grace_seconds=60
-        )
+        moderator = Moderator(other.panel_deps(), instance="here", pace=UNHURRIED)
         async with moderator, overhearing(bus, moderator, "here"):
             # The first sweep finds nothing.
             await moderator.run_until_idle()

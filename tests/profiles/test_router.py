@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.profiles.presets import Preset, Presets, Rule
-from denizen.profiles.router import Cached, PresetChoice, ProfileChoice, choose, occurs, panel_text, route
+from denizen.profiles.router import CachedChoice, PresetChoice, ProfileChoice, choose, occurs, panel_text, route
 
 IDS = ("a", "b", "c")
 
@@ -24,11 +24,11 @@ def presets(*rules: Rule, **more: object) -> Presets:
 def turns(found: Presets, messages: list[str], *, compacted_before: int = 0) -> list[ProfileChoice]:
     """The choices of a conversation, turn by turn."""
     chosen: list[ProfileChoice] = []
-    cached: Cached | None = None
+    cached: CachedChoice | None = None
     for number, message in enumerate(messages, start=1):
         each = choose(found, "ada", message, cached)
         chosen.append(each)
-        cached = Cached(each.choice, each.turn, each.reviewed, asked=number + 1 == compacted_before)
+        cached = CachedChoice(each.choice, each.turn, each.reviewed, asked=number + 1 == compacted_before)
     return chosen
 
 
@@ -45,7 +45,7 @@ def test_reviewed_every_0_turns_is_never():
     found = presets(Rule("r", "a", any=("x",)), review_every=0, default="b")
     assert [each.turn for each in turns(found, ["x"] * 20) if each.is_new] == [1]
     before = turns(replace(found, review_every=2), ["x", "x"])[-1]
-    cached = Cached(before.choice, before.turn, before.reviewed)
+    cached = CachedChoice(before.choice, before.turn, before.reviewed)
     assert choose(replace(found, review_every=2), "ada", "y", cached).is_new
     assert not choose(found, "ada", "y", cached).is_new
 
@@ -64,7 +64,7 @@ def test_compaction_forces_a_review_only_where_that_is_wanted():
 
 
 def test_a_choice_whose_preset_is_no_more_is_made_anew():
-    chosen = choose(presets(default="a"), "ada", "", Cached(PresetChoice("gone", ""), 2, 1))
+    chosen = choose(presets(default="a"), "ada", "", CachedChoice(PresetChoice("gone", ""), 2, 1))
     assert chosen == ProfileChoice(PresetChoice("a", "default (the preset is no more)"), 3, 3)
 
 
@@ -139,9 +139,9 @@ def test_a_panel_turn_has_the_text_of_its_profile():
     found = presets(Rule("r", "a", any=("x",)), review_every=2)
     chosen, text = panel_text(found, "advisor", "x", None)
     assert (chosen.choice.preset, chosen.turn, text) == ("a", 1, "Text of a.")
-    again, text = panel_text(found, "advisor", "y", Cached(chosen.choice, chosen.turn, chosen.reviewed))
+    again, text = panel_text(found, "advisor", "y", CachedChoice(chosen.choice, chosen.turn, chosen.reviewed))
     assert (again.is_new, text) == (False, "Text of a.")
-    assert panel_text(found, "advisor", "y", Cached(again.choice, again.turn, again.reviewed))[1] == ""
+    assert panel_text(found, "advisor", "y", CachedChoice(again.choice, again.turn, again.reviewed))[1] == ""
 
 
 # The same rules, said plainly and slowly
@@ -212,12 +212,12 @@ def test_the_router_does_what_its_rules_say(
 def test_the_cadence_is_what_it_says_with_compactions_in_between(every: int, compactions: list[bool]):
     """A review is due with the first turn, n turns after the last, and with the turn after a compaction."""
     found = presets(review_every=every, default="a")
-    cached: Cached | None = None
+    cached: CachedChoice | None = None
     last = 0
     for turn, compacted in enumerate(compactions, start=1):
-        before = None if cached is None else Cached(cached.choice, cached.turns, cached.reviewed, compacted)
+        before = None if cached is None else CachedChoice(cached.choice, cached.turns, cached.reviewed, compacted)
         chosen = choose(found, "ada", "", before)
         due = turn == 1 or compacted or turn - last >= every
         assert (chosen.turn, chosen.is_new) == (turn, due)
         last = turn if due else last
-        cached = Cached(chosen.choice, chosen.turn, chosen.reviewed)
+        cached = CachedChoice(chosen.choice, chosen.turn, chosen.reviewed)

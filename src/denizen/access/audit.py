@@ -92,7 +92,7 @@ class Actor:
     """The author of a change."""
 
     entity_id: EntityId | None = None
-    """None: whoever runs the server, on its own machine."""
+    """None: the person who runs the server, on its own machine."""
     token_id: str | None = None
 
 
@@ -133,7 +133,7 @@ def _masked(value: JsonValue) -> JsonValue:
 # Reading
 
 
-class Named(NamedTuple):
+class NamedSubject(NamedTuple):
     """Someone or something that an entry refers to, with its current name."""
 
     id: str
@@ -148,13 +148,13 @@ class AuditRecord:
 
     number: int
     at: int
-    by: Named | None
-    """None: whoever runs the server, on its own machine."""
+    by: NamedSubject | None
+    """None: the person who runs the server, on its own machine."""
     token_id: str | None
     kind: str
     action: str
     subject_id: str | None
-    subject: Named | None
+    subject: NamedSubject | None
     """The changed object, if it has a name that the reader may know."""
     detail: dict[str, Any]
     reason: str | None
@@ -231,12 +231,12 @@ def _entry(*row: Any) -> AuditRecord:
     return AuditRecord(
         number=number,
         at=at,
-        by=None if by is None else Named(by, by_handle or "", by_name or ""),
+        by=None if by is None else NamedSubject(by, by_handle or "", by_name or ""),
         token_id=token,
         kind=kind,
         action=action,
         subject_id=subject,
-        subject=None if name is None else Named(subject, handle or "", name),
+        subject=None if name is None else NamedSubject(subject, handle or "", name),
         detail=json.loads(detail),
         reason=reason,
     )

@@ -66,7 +66,7 @@ def _change(tx: Tx, by: Requester, entity_id: EntityId, data: bytes) -> str:
 
 
 def remove(tx: Tx, by: Requester, entity_id: EntityId) -> None:
-    """The person or agent has no picture any more. As `require_change`."""
+    """The person or agent no longer has a picture. As `require_change`."""
     home = require_change(tx, by, entity_id)
     if drop(tx, entity_id):
         audit.record(tx, home, by.actor, "change_entity", entity_id, picture=False)

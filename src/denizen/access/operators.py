@@ -1,4 +1,4 @@
-"""The operators of the server: whoever runs it on its own machine, and the owners of the first organization."""
+"""The operators of the server: its users on its own machine, and the owners of the first organization."""
 
 from __future__ import annotations
 

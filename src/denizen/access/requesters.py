@@ -96,6 +96,16 @@ def find_agent(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) ->
     raise NotFound("agent", named)
 
 
+def agent_id_of(tx: Tx, by: Requester, named: str) -> str:
+    """What `find_agent` understands: programs and models write the handle without its `@`."""
+    try:
+        return (
+            named if by.organization_id is None else directory.find_entity(tx, by.organization_id, storable(named)).id
+        )
+    except NotFound:
+        return named
+
+
 def find_managed_agent(tx: Tx, by: Requester, named: str) -> AgentId:
     """The same for admins only, who may change agents. Raises `NotAllowed` for others."""
     by.require("admin")

@@ -112,7 +112,7 @@ def change(
 
 def set_retention(tx: Tx, by: Requester, space_id: str, wanted: Retention | None) -> Space:
     """Set how long the messages of the space are kept; None: as long as the organization's default says. For those who
-    manage the space: what has expired is removed for good.
+    manage the space: what has expired is removed permanently.
     """
     by.require("member")
     space = find_space(tx, by, space_id)

@@ -138,7 +138,7 @@ def webhooks_of(tx: Tx, agent_id: AgentId) -> list[Webhook]:
 
 
 def revoke(tx: Tx, webhook_id: str) -> None:
-    """Revoke the webhook: it receives nothing any more. Idempotent."""
+    """Revoke the webhook: it no longer receives anything. Idempotent."""
     if tx.run(_revoke, id=storable(webhook_id), revoked_at=tx.now) == 0:
         get(tx, webhook_id)
 

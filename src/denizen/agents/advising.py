@@ -21,7 +21,7 @@ from denizen.memory.settings import Configuration
 from denizen.memory.sinks import MemoryQuery, Retriever, retrieved
 from denizen.panel.background import PendingTurn, VoiceBackground, VoiceTurn
 from denizen.profiles.presets import Presets
-from denizen.profiles.router import Cached, PresetChoice, panel_text
+from denizen.profiles.router import CachedChoice, PresetChoice, panel_text
 from denizen.reflection.stance_store import VOICES
 from denizen.storage.database import Database, Tx
 
@@ -126,10 +126,10 @@ class Advising:
         return text, {"profile": kept}
 
 
-def _cached(ask: VoiceTurn, upto: int) -> Cached | None:
+def _cached(ask: VoiceTurn, upto: int) -> CachedChoice | None:
     """The cached choice of the last turn that the advisor answered."""
     kept = ask.before.get("profile")
     if kept is None:
         return None
     summed = ask.before.get("memory", {}).get("upto", 0)
-    return Cached(PresetChoice(kept["preset"], kept["reason"]), kept["turn"], kept["reviewed"], upto != summed)
+    return CachedChoice(PresetChoice(kept["preset"], kept["reason"]), kept["turn"], kept["reviewed"], upto != summed)

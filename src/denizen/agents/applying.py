@@ -59,7 +59,7 @@ ApplyBridge = Callable[[Tx, Requester, OrganizationId, BridgeDocument, Mapping[s
 """Makes a bridge as its document says; the spaces that it names are given. Bridges are further out than agents."""
 
 
-class Rehearsed(Exception):
+class ApplyRehearsed(Exception):
     """Everything was applied, and is rolled back."""
 
     def __init__(self, changes: list[Change]) -> None:
@@ -118,8 +118,8 @@ def rehearse(
     creator: EntityId | None = None,
     apply_bridge: ApplyBridge | None = None,
 ) -> NoReturn:
-    """Apply, and roll back by raising `Rehearsed` with the changes."""
-    raise Rehearsed(apply(tx, by, policy, organization_id, declared, creator, apply_bridge))
+    """Apply, and roll back by raising `ApplyRehearsed` with the changes."""
+    raise ApplyRehearsed(apply(tx, by, policy, organization_id, declared, creator, apply_bridge))
 
 
 @dataclass(slots=True)
@@ -430,7 +430,7 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 def document_of(tx: Tx, organization_id: OrganizationId, handle: str, person: EntityId | None = None) -> AgentDocument:
     """The agent as a document: definition, spaces, goals, notes and plans, but not its timers.
 
-    Leaves out what this person may not read; None means whoever runs the server, who may read everything.
+    Leaves out what this person may not read; None is the person who runs the server, who may read everything.
     """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":

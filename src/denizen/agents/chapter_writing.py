@@ -24,7 +24,7 @@ from denizen.cycles.purse import Payer, Purse
 from denizen.errors import StorageError, explained
 from denizen.ids import AgentId
 from denizen.memory import asking
-from denizen.memory.asking import MemoryUsage, ModelAnswer, RequestReservation, Wanted
+from denizen.memory.asking import MemoryTask, MemoryUsage, ModelAnswer, RequestReservation
 from denizen.memory.documents import Unusable
 from denizen.models.prices import Usage
 from denizen.storage.database import Database, Tx
@@ -116,7 +116,7 @@ class ChapterWriter:
             return await paying.reserve(self.purse, name, model, need)
 
         numbers = [each.number for each in part]
-        wanted = Wanted(SHAPE, MOST_TOKENS, lambda text: _read(text, numbers))
+        wanted = MemoryTask(SHAPE, MOST_TOKENS, lambda text: _read(text, numbers))
         messages = question(part, self.agent.definition.zone, failures)
         return await asking.ask_for(wanted, messages, model, name, self.purse.deps.prices, reserve)
 

@@ -55,7 +55,7 @@ class AwaitedMessage:
     event: int | None
     """The number of its event in the agent's inbox; None if there is none."""
     by_id: EntityId
-    """Who waits: its author, or whoever has given the results of tools."""
+    """Who waits: its author, or the person who gave the results of tools."""
     reflects: bool = False
     """Whether the agent reflects on its cycles."""
 

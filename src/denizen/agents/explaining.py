@@ -36,7 +36,7 @@ def answer_so_far(tx: Tx, asked: AwaitedMessage) -> AnswerState:
     """The state of the message and, if there is no answer, the reason.
 
     If the agent that was asked does not answer and the floor passed the message to another one, that agent's answer.
-    Who has left the space meanwhile is shown nothing more of it.
+    People who have left the space meanwhile are shown nothing more from it.
     """
     if not directory.is_member(tx, asked.space_id, asked.by_id):
         return AnswerState("unheard", note=_LEFT)

@@ -166,7 +166,7 @@ _waiting_calls = select_where(
 
 
 def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspection:
-    """The agent as it is now, on one snapshot, as far as this person may read it; None: whoever runs the server.
+    """The agent as it is now, on one snapshot, as far as this person may read it; None: who runs the server.
 
     Raises `NotFound` if there is no such agent.
     """

@@ -1,8 +1,8 @@
 """A lock file for each process that runs agents, so that other processes on this machine notice when it is gone.
 
 `<folder>/<instance>.lock` is locked with `flock` for as long as the process lives. However it ends, the system releases
-the lock, and whoever can take it knows that its owner is gone: no lease needs to expire first. A process id would not
-do, because ids are reused.
+the lock, and the process that takes it knows that its owner is gone: no lease needs to expire first. A process id would
+not do, because ids are reused.
 
 A lock counts only on the boot that its file names. Network file systems may keep locks from other machines, and some
 systems do not identify the boot: then nothing is known, and leases expire as they do without this.

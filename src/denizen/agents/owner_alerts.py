@@ -62,7 +62,7 @@ class PanelAlert:
 
     space_id: SpaceId
     name: str | None
-    """None for a private panel: only its members know of it."""
+    """None for a private panel: only its members know about it."""
     cause: Cause
     detail: str
     """Why, and what to do."""

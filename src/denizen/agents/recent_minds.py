@@ -1,6 +1,6 @@
-"""The minds of agents that were released a moment ago, decoded: whoever is woken again at once need not be read anew.
+"""The minds of agents that were released a moment ago, decoded: an agent that wakes again at once is not read anew.
 
-Only the holder of the lease writes what a mind holds, and whoever else changes it (forgetting, another instance) takes
+Only the holder of the lease writes what a mind holds, and others that change it (forgetting, another instance) take
 the lease or counts its epoch up. So a mind is as it was if the next epoch is the one right after its own.
 """
 

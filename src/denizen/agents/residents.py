@@ -162,9 +162,7 @@ class Residents:
             clock,
             renew=self._renew,
             sweep=self._sweep_regularly,
-            lease_seconds=pace.lease_seconds,
-            sweep_seconds=pace.sweep_seconds,
-            grace_seconds=pace.grace_seconds,
+            pace=pace,
         )
         self._lives = self._tasks.running
         self._peers: list[str] = [instance]

@@ -28,7 +28,7 @@ SETTINGS: Final = ("preset", "mode", "reflection")
 
 
 def find(tx: Tx, by: Requester, named: str, space_id: str) -> tuple[AgentId, SpaceId]:
-    """The agent and the conversation, if the agent is in it and the requester may read what it knows of it. For
+    """The agent and the conversation, if the agent is in it and the requester may read what it knows there. For
     admins.
     """
     by.require("admin")

@@ -289,7 +289,7 @@ class Agents(Subject):
             make_bridge = partial(apply_bridge, policy=runtime.bridge_policy)
             policy = runtime.definition_policy
             return await runtime.db.write(do, by, policy, home, declared, optional_id_of(creator), make_bridge)
-        except applying.Rehearsed as rehearsed:
+        except applying.ApplyRehearsed as rehearsed:
             return rehearsed.changes
 
     def export(self, agent: AgentRef, *, reader: PersonRef | None = None) -> AsyncGenerator[str]:

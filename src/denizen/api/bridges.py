@@ -118,7 +118,7 @@ class Bridges(Subject):
         return await runtime.db.write(managing.connect, by, *where, runtime.bridge_policy)
 
     async def disconnect(self, channel: Channel | str, *, by: Requester = THIS_PROCESS) -> None:
-        """Carry nothing between the room and the space any more."""
+        """Stop carrying messages between the room and the space."""
         await self._runtime.db.write(managing.disconnect, by, id_of(channel))
 
     async def addresses(self, person: PersonRef) -> builtins.list[BridgeAddress]:
@@ -211,7 +211,7 @@ def _known_addresses(tx: Tx, by: Requester, bridge_id: str) -> list[KnownAddress
 
 
 def _shown(tx: Tx, by: Requester, channel: Channel) -> Channel:
-    """Only the members of a private space know of it."""
+    """Only the members of a private space know about it."""
     sees = not by.is_limited or not channel.private or directory.is_member(tx, channel.space_id, by.entity_id)
     return channel if sees else replace(channel, space_name="", room="", hidden=True)
 

@@ -16,7 +16,7 @@ from denizen.api.wiring import Wiring
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound, UploadConflict
 from denizen.files import attaching, pictures, storing
-from denizen.files.pictures import Broken, DrawnPage, ScaledPicture
+from denizen.files.pictures import BrokenPicture, DrawnPage, ScaledPicture
 from denizen.files.reading import MOST_BYTES, is_text, text_pages
 from denizen.files.storing import CHUNK_BYTES, UNKNOWN_TYPE, File
 from denizen.ids import EntityId, FileId, OrganizationId
@@ -184,7 +184,7 @@ class Files(Subject):
         if not found.is_complete or not pictures.is_picture(found.media_type):
             return None
         made = await pictures.variant(self._runtime.db, found.content_id, size)
-        return None if isinstance(made, Broken) else made
+        return None if isinstance(made, BrokenPicture) else made
 
     async def page(self, file: FileRef, number: int) -> DrawnPage | None:
         """A page of a PDF as a picture; the first one is 1. None if it has no such page, or cannot be shown."""
@@ -192,7 +192,7 @@ class Files(Subject):
         if not found.is_complete or found.media_type != "application/pdf":
             return None
         drawn = await pictures.draw_page(self._runtime.db, found.content_id, number)
-        return None if isinstance(drawn, Broken) else drawn
+        return None if isinstance(drawn, BrokenPicture) else drawn
 
     async def used(self, organization: OrganizationRef | None = None) -> int:
         """How many bytes the files of the organization take. The limit is `files.organization_bytes`."""
@@ -203,7 +203,7 @@ class Files(Subject):
         await self._runtime.db.write(_remove, id_of(file), id_of(by))
 
     def sign(self, file: File) -> str:
-        """A text that lets whoever has it read this file for an hour: for addresses that a browser opens."""
+        """A text that lets anyone who has it read this file for an hour: for addresses that a browser opens."""
         until = self._runtime.clock.now() // SECOND + LINK_SECONDS
         return f"{until}-{_signature(file, until)}"
 

@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec
 
 from denizen.api.wiring import Wiring
 from denizen.forgetting import forgetting
-from denizen.forgetting.forgetting import Rehearsed
+from denizen.forgetting.forgetting import ForgetRehearsed
 from denizen.forgetting.receipts import Receipt
 from denizen.storage.database import Tx
 
@@ -25,7 +25,7 @@ async def forget(
     if dry_run:
         try:
             return await runtime.db.write(forgetting.rehearse, erase, *args, **options)
-        except Rehearsed as rehearsed:
+        except ForgetRehearsed as rehearsed:
             return rehearsed.receipt
     receipt = await runtime.db.write(erase, *args, **options)
     await runtime.empty_write_ahead_log()

@@ -102,7 +102,7 @@ class Memory(Subject):
     async def correct(
         self, memory: MemoryItem | str, text: str, *, by: EntityRef | Requester | None = None
     ) -> MemoryItem:
-        """Replace the text of the memory. The old text is linked to the new one, and is not found any more.
+        """Replace the text of the memory. The old text is linked to the new one, and is no longer found.
 
         Raises `NotFound` where a `Requester` may not change it.
         """

@@ -53,7 +53,7 @@ class Minds(Subject):
         return await self._runtime.db.read(_inbox, id_of(agent), optional_id_of(reader))
 
     async def dead_events(self, agent: AgentRef) -> list[Event]:
-        """The events that failed too often and are not tried any more."""
+        """The events that failed too often and are no longer tried."""
         return await self._runtime.db.read(delivery.dead, id_of(agent))
 
     async def requeue(self, agent: AgentRef, event_id: str, *, by: Requester = THIS_PROCESS) -> None:

@@ -52,7 +52,7 @@ class People(Subject):
         await entity_pictures.change(self._runtime.db, THIS_PROCESS, id_of(who), data)
 
     async def remove_picture(self, who: EntityRef) -> None:
-        """The person or agent has no picture any more."""
+        """The person or agent no longer has a picture."""
         await self._runtime.db.write(entity_pictures.remove, THIS_PROCESS, id_of(who))
 
     async def forget(

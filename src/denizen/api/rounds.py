@@ -54,7 +54,7 @@ class Rounds(Subject):
     async def crosstalk(
         self, asked: Round, *, by: EntityRef | Requester, times: int = 1, id: str | None = None
     ) -> Round:
-        """Let the advisors answer each other, so many times. Returns the first round of it. Repeated with the same
+        """Let the advisors answer each other, so many times. Returns the first such round. Repeated with the same
         `id`, it is begun once.
         """
         return await self._runtime.db.write(

@@ -113,7 +113,7 @@ class Spaces(Subject):
     ) -> None:
         """Keep the messages of the space for so many days; 0: for ever; None: the default of the organization.
 
-        `denizen up` removes what is older once a day, for good; `denizen.organizations.remove_expired` does it now.
+        `denizen up` removes what is older once a day, permanently; `denizen.organizations.remove_expired` does it now.
         With `archive`, messages are written to a file first.
 
         ```python
@@ -139,7 +139,7 @@ class Spaces(Subject):
         await self._runtime.db.write(space_changes.add_member, by, id_of(space), id_of(who), attention=attention)
 
     async def leave(self, space: SpaceRef, who: EntityRef, *, by: Requester = THIS_PROCESS) -> None:
-        """They are not a member of the space any more. Another person is removed only by those who manage the space."""
+        """They are no longer a member of the space. Another person is removed only by those who manage the space."""
         await self._runtime.db.write(space_changes.remove_member, by, id_of(space), id_of(who))
 
     async def set_attention(
@@ -214,7 +214,7 @@ class Spaces(Subject):
         await self._runtime.db.write(asking.ask_for_another, id_of(message), id_of(by))
 
     async def react(self, message: MessageRef, emoji: str, by: EntityRef, *, remove: bool = False) -> Message:
-        """Add a member's reaction to a message, or remove it. An agent reads of it with its next inbox message.
+        """Add a member's reaction to a message, or remove it. An agent reads about it in its next inbox message.
 
         ```python
         posted = await denizen.spaces.post(kitchen, noor, "Tea is ready.")

@@ -48,7 +48,7 @@ class Webhooks(Subject):
         return await self._runtime.db.read(webhooks.webhooks_of, id_of(agent))
 
     async def revoke(self, webhook: Webhook | str, *, by: Actor = OPERATOR) -> None:
-        """The webhook receives nothing any more."""
+        """The webhook no longer receives anything."""
         await self._runtime.db.write(_revoke_webhook, id_of(webhook), by)
 
     async def receive(self, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Greeting | None:

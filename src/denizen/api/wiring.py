@@ -297,7 +297,7 @@ class Wiring:
         return await self.panel_deps().model_for(house.organization_id, name)
 
     async def empty_write_ahead_log(self) -> None:
-        """Empties SQLite's write-ahead log, so that erased text is not there any more either."""
+        """Empties SQLite's write-ahead log, so that erased text is gone from it, too."""
         await empty_write_ahead_log(self._database_url)
 
     async def __aexit__(self, *error: object) -> None:
@@ -484,14 +484,7 @@ class Wiring:
     def _new_moderator(self) -> Moderator:
         from denizen.panel.moderator import Moderator
 
-        pace = self._pace
-        return Moderator(
-            self.panel_deps(),
-            instance=self.instance,
-            lease_seconds=pace.lease_seconds,
-            sweep_seconds=pace.sweep_seconds,
-            grace_seconds=pace.grace_seconds,
-        )
+        return Moderator(self.panel_deps(), instance=self.instance, pace=self._pace)
 
     @cached_property
     def bridge_policy(self) -> BridgePolicy:
@@ -505,7 +498,6 @@ class Wiring:
         from denizen.api.files import Files
         from denizen.bridges.running import BridgeDeps, BridgeRunner
 
-        pace = self._pace
         deps = BridgeDeps(
             self.db,
             self._bus,
@@ -516,13 +508,7 @@ class Wiring:
             self.store_incoming_file,
             Files(self).read,
         )
-        return BridgeRunner(
-            deps,
-            instance=self.instance,
-            lease_seconds=pace.lease_seconds,
-            sweep_seconds=pace.sweep_seconds,
-            grace_seconds=pace.grace_seconds,
-        )
+        return BridgeRunner(deps, instance=self.instance, pace=self._pace)
 
     async def store_incoming_file(self, author: EntityId, file: IncomingFile, file_id: FileId) -> File:
         """Uploads a file that came through a bridge, once."""
@@ -572,7 +558,7 @@ class Wiring:
         self._bridge_runner = None
 
     async def drain(self) -> None:
-        """Begins no more cycles here; waits until running ones have finished, or hands them back after
+        """Begins no further cycles here; waits until running ones have finished, or hands them back after
         `grace_seconds`.
         """
         self.draining = True

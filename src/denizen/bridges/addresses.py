@@ -1,7 +1,7 @@
 """Accounts elsewhere, and who writes with them: a guest, or the person that the account was linked to.
 
 An unknown writer becomes a guest, with the least role, of the spaces they write to. A person links an account with a
-code that is sent there. Whoever is removed from the organization is not let in again.
+code that is sent there. A person who was removed from the organization is not let in again.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def linked_to(tx: Tx, person_id: EntityId) -> list[BridgeAddress]:
 
 
 def handles_of(tx: Tx, bridge_id: BridgeId, accounts: Collection[str]) -> dict[str, str]:
-    """The handles of whoever writes with these accounts, by account: the linked person's, otherwise the guest's."""
+    """The handles of those who write with these accounts, by account: the linked person's, otherwise the guest's."""
     rows = [tx.one(_handle_of, bridge=bridge_id, named=storable(each)) for each in accounts]
     return {account: handle for account, handle in filter(None, rows) if handle is not None}
 

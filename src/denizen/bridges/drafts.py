@@ -76,7 +76,7 @@ def begun_at(tx: Tx, channel_id: str, message_id: str) -> Instant | None:
 
 
 def drop(tx: Tx, channel_id: str, message_id: str) -> None:
-    """The draft is not there any more."""
+    """The draft is no longer there."""
     tx.run(_drop, channel=channel_id, message=message_id)
 
 

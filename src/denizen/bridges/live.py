@@ -51,7 +51,7 @@ MOST_HEARD: Final = 100
 DRAFT_SECONDS: Final = 1.5
 """A draft is changed at most so often."""
 STALE_SECONDS: Final = 300.0
-"""Text that has not grown for so long is withdrawn: whoever wrote it is gone."""
+"""Text that has not grown for so long is withdrawn: its writer is gone."""
 
 _at_work_in = statement(
     select(events.c.space_id).where(
@@ -223,7 +223,7 @@ class LiveRooms:
             self._changed.set()
 
     async def finish(self, message_id: str) -> None:
-        """Show no more of this text: after this returns, nothing is written over the message."""
+        """Stop showing this text: after this returns, nothing is written over the message."""
         draft = self._drafts.get(MessageId(message_id))
         if draft is not None:
             draft.over = True
@@ -237,7 +237,7 @@ class LiveRooms:
         self._hint_sending()
 
     def note_spoken(self, room: str, handle: str) -> None:
-        """Somebody's message is sent to the room: they do not type there any more, until they think again."""
+        """Somebody's message is sent to the room: they no longer type there, until they think again."""
         agents = self._around.agents
         self._stop_typing([each for each in self._typing if each[0] == room and agents[each[1]].handle == handle])
 

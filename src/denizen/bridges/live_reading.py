@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from denizen.bridges.http_service import ServiceError
 from denizen.bridges.pacing import Pace
 from denizen.bridges.port import Batch, NotReadable
-from denizen.bridges.sockets import SocketEnded
+from denizen.bridges.sockets import Socket, SocketEnded
 from denizen.clock import Clock
 
 FRAMES_AT_ONCE: Final = 100
@@ -68,6 +68,18 @@ class LiveService(Protocol):
     async def batch(self, frame: LiveFrame, cursor: str) -> Batch | None:
         """What a frame is here; None for what is not carried."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """What is known when events of such a service are read."""
+
+    user: str = ""
+    """The user that the bridge is at the service."""
+    speaker: str = ""
+    """The handle of the agent that this user is."""
+    handles: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The handles here of users there."""
 
 
 class LiveReader:
@@ -175,3 +187,24 @@ class LiveReader:
         self._handed = handed
         await self._service.confirm(needless)
         return batches
+
+
+class SocketAdapter(LiveService):
+    """The part of a bridge's adapter that is the same for all such services."""
+
+    _socket: Socket
+    _reader: LiveReader
+
+    @property
+    def is_connected(self) -> bool:
+        return self._socket.is_open
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+    async def news(self) -> None:
+        await self._socket.news.wait()
+        self._socket.news.clear()
+
+    async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
+        return await self._reader.read(rooms)

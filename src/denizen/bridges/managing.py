@@ -185,7 +185,7 @@ def _connect_anew(tx: Tx, bridge_id: BridgeId) -> None:
 
 
 def remove(tx: Tx, by: Requester, bridge_id: str) -> None:
-    """Remove the bridge with its channels. Messages and guests stay; nothing is carried any more. For admins."""
+    """Remove the bridge with its channels. Messages and guests stay; nothing more is carried. For admins."""
     bridge = find(tx, by, bridge_id)
     registry.lock(tx, bridge.id)
     for channel in registry.channels_of(tx, bridge.id):
@@ -237,7 +237,7 @@ def connect(tx: Tx, by: Requester, bridge_id: str, space_id: str, room: str, pol
 
 
 def disconnect(tx: Tx, by: Requester, channel_id: str) -> None:
-    """Nothing is carried between the room and the space any more. For admins, and for people who manage the space."""
+    """Nothing more is carried between the room and the space. For admins, and for people who manage the space."""
     channel = registry.get_channel(tx, channel_id)
     bridge = registry.get(tx, channel.bridge_id)
     if by.organization_id not in (None, bridge.organization_id):

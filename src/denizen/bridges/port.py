@@ -50,7 +50,7 @@ class Thread:
 
     title: str
     refers_to: tuple[str, ...] = ()
-    """The ids, elsewhere, of earlier messages of it, newest first."""
+    """The ids, elsewhere, of its earlier messages, newest first."""
     readers: tuple[str, ...] = ()
     """The accounts that read it, the writer among them: what is said in it goes to them."""
 
@@ -192,7 +192,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The service does not accept the bridge any more: nothing can be sent until somebody changes something."""
+    """The service no longer accepts the bridge: nothing can be sent until somebody changes something."""
 
     reason: str
 
@@ -205,7 +205,7 @@ class NotReadable(Exception):
 
 
 class AccessRevoked(NotReadable):
-    """The service does not accept the bridge any more."""
+    """The service no longer accepts the bridge."""
 
 
 class Adapter(Protocol):

@@ -76,7 +76,7 @@ _set_cursor = statement(
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an event came from: the room, how far it is read with the event, and the lease of whoever read it."""
+    """Where an event came from: the room, how far it is read with the event, and the lease of its reader."""
 
     bridge_id: BridgeId
     room: str
@@ -398,7 +398,7 @@ def _begin(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingMessage, roo
 
 
 def _readers(tx: Tx, channel: Channel, event: IncomingMessage) -> tuple[str, ...]:
-    """Who reads the conversation from now on. Whoever may be an impostor adds nobody."""
+    """Who reads the conversation from now on. A possible impostor adds nobody."""
     assert event.thread is not None
     if event.writer.verified and not event.automatic:
         return event.thread.readers

@@ -42,7 +42,7 @@ from denizen.bus.port import Bus
 from denizen.clock import SECOND, Clock
 from denizen.errors import BridgeUnusable, DenizenError, LeaseLost, NotFound, StorageError
 from denizen.ids import BridgeId, FileId
-from denizen.leased_tasks import LeasedTasks, let_go
+from denizen.leased_tasks import LeasedTasks, LeasePace, let_go
 from denizen.storage.database import Database, Tx
 
 if TYPE_CHECKING:
@@ -124,23 +124,19 @@ class BridgeRunner:
         deps: BridgeDeps,
         *,
         instance: str,
-        lease_seconds: float,
-        sweep_seconds: float,
-        grace_seconds: float,
+        pace: LeasePace,
     ) -> None:
         self._deps = deps
         self._db, self._clock = deps.db, deps.clock
         self._instance = instance
-        self._lease_seconds = lease_seconds
+        self._lease_seconds = pace.lease_seconds
         self._receiver = Receiver(deps.db, deps.store_file)
         self._tasks: LeasedTasks[BridgeId, _Carrier] = LeasedTasks(
             "bridges",
             deps.clock,
             renew=self._renew,
             sweep=self.look,
-            lease_seconds=lease_seconds,
-            sweep_seconds=sweep_seconds,
-            grace_seconds=grace_seconds,
+            pace=pace,
         )
         self._taking = asyncio.Lock()
 

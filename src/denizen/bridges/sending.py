@@ -147,7 +147,7 @@ def pause_seconds(tries: int, asked_for: float | None) -> float:
 
 
 def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgoing | None:
-    """Count an attempt, and return what is to be sent, as it is now. None if there is nothing to send any more."""
+    """Count an attempt, and return what is to be sent, as it is now. None if there is nothing left to send."""
     registry.lock(tx, held.bridge_id, held)
     row = tx.one(_due_row, number=number, now=tx.now, latest=_latest(tx))
     if row is None:

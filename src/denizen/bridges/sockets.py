@@ -24,11 +24,11 @@ FRAME_BYTES: Final = 16_000_000
 
 
 class SocketEnded(Exception):
-    """The socket is not open any more."""
+    """The socket is no longer open."""
 
 
 class Socket:
-    """One connection at a time. Whoever reads opens it, and opens it again when it has ended."""
+    """One connection at a time. Its reader opens it, and opens it again when it has ended."""
 
     def __init__(self, name: str, client: httpx2.AsyncClient, hear: Callable[[dict[str, Any]], None]) -> None:
         self._name, self._client, self._hear = name, client, hear

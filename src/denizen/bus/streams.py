@@ -226,7 +226,7 @@ class AgentBudget(Frame):
     agent: AgentId
     scope: str
     used: Share
-    """The share of it, 1 is all."""
+    """The share that is used up; 1 is all."""
     text: str
 
 

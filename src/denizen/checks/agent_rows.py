@@ -38,7 +38,7 @@ class EventRow:
     attempts: int
     cycle_id: str | None
     taken_out: bool
-    """Whether its message was deleted or forgotten, so that it does not wait any more."""
+    """Whether its message was deleted or forgotten, so that it no longer waits."""
 
 
 @dataclass(frozen=True, slots=True)

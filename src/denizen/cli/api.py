@@ -25,7 +25,7 @@ from denizen.errors import InvalidInput, ServerError, TokenRefused
 
 if TYPE_CHECKING:
     from denizen.cli.local_access import LocalAccess
-    from denizen.settings.loading import Loaded
+    from denizen.settings.loading import LoadedSettings
     from denizen.settings.shape import Settings
 
 Url = Annotated[
@@ -102,7 +102,7 @@ class Api:
         """The same for tokens, login links and keys: of the server that was named, otherwise of the database of this
         home.
 
-        Who can open the database has to come in also where no token is known any more.
+        Who can open the database must come in even if no token is known any longer.
         """
         loaded = begin(self.context)
         address, secret = named(loaded, self.url, self.token)
@@ -142,7 +142,7 @@ def with_api(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def named(loaded: Loaded, url: str | None, token: str | None) -> tuple[str | None, str | None]:
+def named(loaded: LoadedSettings, url: str | None, token: str | None) -> tuple[str | None, str | None]:
     """Returns the server and the token, from an option, the environment or .env."""
     return url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
 

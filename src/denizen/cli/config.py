@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.console import print_json, stdout
-from denizen.settings.loading import DOTENV_NAME, TOML_NAME, Loaded, SettingsFile, Spec, load, looked_for, specs
+from denizen.settings.loading import DOTENV_NAME, TOML_NAME, LoadedSettings, SettingsFile, Spec, load, looked_for, specs
 
 app = typer.Typer(add_completion=False)
 
 _RESTRICTIONS = """## Restricted parts of definitions
 
 The same for every way to define an agent: `POST` and `PATCH /api/agents`, `/api/apply`, `/api/import` and fork, the
-command line, and Python. Whoever may not add a part may leave it as it is, or remove it.
+command line, and Python. Members who may not add a part may leave it as it is, or remove it.
 """
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -123,7 +123,7 @@ def _row(spec: Spec) -> str:
     return f"| {name} | `{spec.variable}` | {default} | {spec.description} It has to be {spec.expects}. |"
 
 
-def _as_object(spec: Spec, loaded: Loaded) -> dict[str, object]:
+def _as_object(spec: Spec, loaded: LoadedSettings) -> dict[str, object]:
     return {
         "name": spec.name,
         "value": loaded.shown(spec.name),
@@ -133,7 +133,7 @@ def _as_object(spec: Spec, loaded: Loaded) -> dict[str, object]:
     }
 
 
-def _table(loaded: Loaded) -> Table:
+def _table(loaded: LoadedSettings) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("setting", "value", "from", "meaning"):
         table.add_column(title, overflow="fold")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from denizen.settings.loading import Loaded
+    from denizen.settings.loading import LoadedSettings
 
 
 MADE_FROM_OUTSIDE: Final = "made from text from outside"
@@ -40,7 +40,7 @@ def is_verbose(context: typer.Context) -> bool:
     return bool(context.find_root().params.get("verbose"))
 
 
-def begin(context: typer.Context, options: Mapping[str, object] | None = None) -> Loaded:
+def begin(context: typer.Context, options: Mapping[str, object] | None = None) -> LoadedSettings:
     """The settings, with `options` on top; logging works, and the providers' libraries find what .env says.
 
     For a command that runs agents or a server. It is called once, first.

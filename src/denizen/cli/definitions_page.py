@@ -82,8 +82,8 @@ members: [pat, noor]
   not touched: no new version, no new era. An agent that is living takes a new definition with its next cycle.
 - **An agent's document is its whole definition**: a key that you remove has its default again. Spaces, goals, notes and
   plans are different, because agents change them too: what the file names is set, and what it does not name is left.
-- **Spaces** are found by name. One that is missing is made, and whoever applies the file is in it. Over HTTP the name
-  means the space of that name that you are in; a private space that you are not in does not exist for you.
+- **Spaces** are found by name. One that is missing is made, with the person who applies the file in it. Over HTTP the
+  name means the space of that name that you are in; a private space that you are not in does not exist for you.
 - **Places and goals** may be written in short: a text alone is the name of a space, the text of a goal, the handle of
   a member. Tools that are texts are names of Python tools.
 - **Bridges** are found by handle. Their settings are those of the file; rooms that it names are connected, others stay.
@@ -100,9 +100,9 @@ From Python, `denizen.agents.apply` does the same and says what changed:
 
 ```python
 from denizen import Runtime
-from denizen.agents.files import Source, read
+from denizen.agents.files import DefinitionFile, read
 
-file = Source("agents.yaml", "name: Pat\\ninstructions: You plan.\\nspaces: [Planning]\\n")
+file = DefinitionFile("agents.yaml", "name: Pat\\ninstructions: You plan.\\nspaces: [Planning]\\n")
 async with Runtime() as denizen:
     noor = await denizen.people.create("Noor")
     changes = await denizen.agents.apply(read([file]), creator=noor)

@@ -21,7 +21,7 @@ from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thr
 from denizen.cli.house import open_to_others, server_models_of, server_url
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
-from denizen.settings.loading import Loaded, export_dotenv, load
+from denizen.settings.loading import LoadedSettings, export_dotenv, load
 from denizen.settings.shape import Settings
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _python() -> Finding:
     return Finding("Python", "problem", f"{version} is too old.", f"Install Python {oldest} or newer.")
 
 
-def _settings(loaded: Loaded) -> Finding:
+def _settings(loaded: LoadedSettings) -> Finding:
     changed = [name for name, origin in loaded.origins.items() if origin != "default"]
     files = ", ".join(str(source.path) for source in loaded.sources if source.used)
     said = f"{len(changed)} set ({', '.join(changed)})" if changed else "All defaults"

@@ -141,7 +141,7 @@ async def _the_person(client: Client, named: str) -> _Subject:
 
 
 async def _the_space(client: Client, named: str) -> _Subject:
-    """By its exact name: a wrong space would be lost for good."""
+    """By its exact name: a wrong space would be lost permanently."""
     found = await client.spaces_named(named)
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def importing(module: str) -> Generator[None]:
-    """Imports this module, and whatever it needs, without garbage collection: nothing of it becomes garbage, and
+    """Imports this module, and what it needs, without garbage collection: nothing of it becomes garbage, and
     looking for some would take a quarter of the time.
     """
     if module in sys.modules or not gc.isenabled():

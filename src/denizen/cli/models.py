@@ -19,7 +19,7 @@ from denizen.shapes.models import AgentModels, ModelFacts, TestOut
 
 if TYPE_CHECKING:
     from denizen.cycles.server_models import ServerModels
-    from denizen.settings.loading import Loaded
+    from denizen.settings.loading import LoadedSettings
     from denizen.settings.shape import Settings
 
 app = typer.Typer(add_completion=False, help="Show which models there are, test one, and choose the default.")
@@ -133,7 +133,7 @@ def _key(name: str, asked: bool) -> str | None:
 
 
 async def _tested(
-    loaded: Loaded, name: str, address: str | None, key: str | None, url: str | None, token: str | None
+    loaded: LoadedSettings, name: str, address: str | None, key: str | None, url: str | None, token: str | None
 ) -> TestOut:
     at, secret = named(loaded, url, token)
     if at is None:
@@ -171,7 +171,7 @@ async def _tested_here(settings: Settings, name: str, address: str | None, key: 
 
 
 async def _choose(
-    loaded: Loaded, name: str, address: str | None, key: str | None, url: str | None, token: str | None
+    loaded: LoadedSettings, name: str, address: str | None, key: str | None, url: str | None, token: str | None
 ) -> tuple[str, str]:
     from denizen.cli.house import open_records
 

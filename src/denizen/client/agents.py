@@ -179,7 +179,7 @@ class Agents(Connection):
         return await self._ask(WebhookCreated, "POST", path_to("agents", agent, "webhooks"), json=wanted)
 
     async def revoke_webhook(self, webhook_id: str) -> None:
-        """Revokes the webhook: it receives nothing any more."""
+        """Revokes the webhook: it no longer receives anything."""
         await self._tell("DELETE", path_to("webhooks", webhook_id))
 
     async def stream_agent(self, agent: str, *, after: int | None = None) -> AsyncGenerator[LifeEvent]:

@@ -39,7 +39,7 @@ class Bridges(Connection):
         return await self._ask(BridgeOut, "PATCH", path_to("bridges", bridge_id), json=wanted)
 
     async def remove_bridge(self, bridge_id: str) -> None:
-        """Removes the bridge: nothing is carried any more."""
+        """Removes the bridge: nothing more is carried."""
         await self._tell("DELETE", path_to("bridges", bridge_id))
 
     async def retry_bridge(self, bridge_id: str) -> None:
@@ -64,7 +64,7 @@ class Bridges(Connection):
         return await self._ask(ChannelOut, "POST", path_to("bridges", bridge_id, "channels"), json=wanted)
 
     async def disconnect_room(self, channel_id: str) -> None:
-        """Carries nothing between the room and the space any more."""
+        """Stops carrying messages between the room and the space."""
         await self._tell("DELETE", path_to("channels", channel_id))
 
     async def addresses(self) -> list[AddressOut]:

@@ -49,7 +49,7 @@ class Memories(Connection):
         return await self._ask(MemoryOut, "POST", path_to("memory", memory_id, "revert"), json={"version": version})
 
     async def forget_memory(self, memory_id: str) -> None:
-        """Forgets the memory and its copies for good."""
+        """Forgets the memory and its copies permanently."""
         await self._tell("DELETE", path_to("memory", memory_id))
 
     async def memory_report(self) -> ReportOut:

@@ -132,7 +132,7 @@ class Panels(Connection):
         return await self._of_round(panel_id, round_id, "synthesis", None)
 
     async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> RoundOut:
-        """Makes the advisors answer each other; returns the first round of it."""
+        """Makes the advisors answer each other; returns the first such round."""
         return await self._of_round(panel_id, round_id, "crosstalk", {"rounds": rounds})
 
     async def vote(self, panel_id: str, round_id: str, question: str = "") -> RoundOut:

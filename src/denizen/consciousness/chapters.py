@@ -76,7 +76,7 @@ class ChapterCycles:
     @property
     def parts(self) -> list[tuple[SourceCycle, ...]]:
         """The cycles that the model may see together: those from the same spaces. An open space can become private
-        later, and no note may have its words then that somebody outside of it may read."""
+        later, and no note may have its words then that somebody outside may read."""
         found: dict[frozenset[str], list[SourceCycle]] = {}
         for each in self.cycles:
             found.setdefault(each.spaces, []).append(each)

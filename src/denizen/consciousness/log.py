@@ -139,7 +139,7 @@ def entries(tx: Tx, agent_id: AgentId, first: int = 1, end: int = _END) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
+class DatedEntry:
     """An entry with its time and cycle."""
 
     entry: Entry
@@ -158,20 +158,20 @@ _after = statement(_dated.where(log.c.seq > bindparam("after")).order_by(log.c.s
 _before = statement(_dated.where(log.c.seq < bindparam("before")).order_by(log.c.seq.desc()))
 
 
-def entries_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int) -> list[Dated]:
+def entries_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int) -> list[DatedEntry]:
     """The first entries after number `after`."""
     return [_with_date(row) for row in tx.all(_after, agent_id=agent_id, after=after, limit=limit)]
 
 
-def entries_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[Dated]:
+def entries_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[DatedEntry]:
     """The last entries before number `before`, in order."""
     rows = tx.all(_before, agent_id=agent_id, before=before, limit=limit)
     return [_with_date(row) for row in reversed(rows)]
 
 
-def _with_date(row: tuple[Any, ...]) -> Dated:
+def _with_date(row: tuple[Any, ...]) -> DatedEntry:
     *columns, at, cycle = row
-    return Dated(_entry(columns), at, cycle)
+    return DatedEntry(_entry(columns), at, cycle)
 
 
 def _entry(row: Sequence[Any]) -> Entry:

@@ -221,7 +221,7 @@ class Reader:
 
 
 def reader(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Reader:
-    """What this person may read of the agent; None is whoever runs the server and has its files: everything."""
+    """What this person may read of the agent; None is the person who runs the server and has its files: everything."""
     if person is None:
         return Reader(tx, agent_id, frozenset())
     return Reader(tx, agent_id, frozenset(values(tx, _closed, agent_id=agent_id, reader=person, now=tx.now)))

@@ -54,7 +54,7 @@ def places_of(tx: Tx, agent_id: AgentId, *, limit: int) -> list[SpaceWithStance]
 
 
 def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> SpaceWithStance | None:
-    """One space, whoever is in it, and the agent's stance there."""
+    """One space, its members, and the agent's stance there."""
     row = tx.one(_one, entity_id=agent_id, space_id=space_id)
     return None if row is None else _read(row)
 

@@ -29,7 +29,7 @@ class Attachment:
     size: int
     digest: str
     alt: str | None = None
-    """What it shows, in the words of whoever uploaded it."""
+    """What it shows, in the words of its uploader."""
 
 
 _attach = update_where(files, "id", set_="message_id")
@@ -100,7 +100,7 @@ def attach(tx: Tx, message_id: MessageId, author_id: EntityId, found: Sequence[F
 
 
 def give(tx: Tx, agent_id: AgentId, found: Sequence[File]) -> list[Attachment]:
-    """Let the agent have these files for good: a tool's result, or what a service sent. Only the agent can read them.
+    """Let the agent keep these files: a tool's result, or what a service sent. Only the agent can read them.
 
     As in `attach`, a file that somebody has already is copied.
     """

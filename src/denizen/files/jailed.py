@@ -47,7 +47,7 @@ class Unreadable(Exception):
 
 
 def confine(cpu_seconds: int) -> None:
-    """Limit this process, for good."""
+    """Limit this process, permanently."""
     for what, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_CPU, cpu_seconds),

@@ -45,7 +45,7 @@ class DrawnPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenPicture:
     """A picture that cannot be shown."""
 
     trouble: str
@@ -57,7 +57,7 @@ def is_picture(media_type: str) -> bool:
     return media_type in PICTURE_TYPES
 
 
-async def variant(db: Database, content_id: str, size: int) -> ScaledPicture | Broken:
+async def variant(db: Database, content_id: str, size: int) -> ScaledPicture | BrokenPicture:
     """The picture at one of `SIZES`; made now if it was not made before.
 
     The content is one whose bytes are all there. Two processes may make it at the same time; both get the one that was
@@ -72,16 +72,16 @@ async def variant(db: Database, content_id: str, size: int) -> ScaledPicture | B
         return await _make(db, content_id, size)
 
 
-async def draw_page(db: Database, content_id: str, number: int) -> DrawnPage | Broken:
+async def draw_page(db: Database, content_id: str, number: int) -> DrawnPage | BrokenPicture:
     """A page of a PDF, drawn now: pages are not stored, because all those of a file may be larger than the file."""
     made = await jail.run("page", str(number), lambda: db.blobs.read(storing.all_bytes, content_id))
-    return Broken(made.trouble) if made.trouble is not None else DrawnPage(made.payload, made.told["pages"])
+    return BrokenPicture(made.trouble) if made.trouble is not None else DrawnPage(made.payload, made.told["pages"])
 
 
 _making: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
 
-async def _make(db: Database, content_id: str, size: int) -> ScaledPicture | Broken:
+async def _make(db: Database, content_id: str, size: int) -> ScaledPicture | BrokenPicture:
     stored = await db.blobs.read(storing.read_variant, content_id, size)
     if stored is None:
         made = await jail.run("picture", str(size), lambda: db.blobs.read(storing.all_bytes, content_id))
@@ -91,7 +91,7 @@ async def _make(db: Database, content_id: str, size: int) -> ScaledPicture | Bro
     return _decoded(stored or b'{"trouble": "it was removed"}\n')
 
 
-def _decoded(stored: bytes) -> ScaledPicture | Broken:
+def _decoded(stored: bytes) -> ScaledPicture | BrokenPicture:
     line, _, data = stored.partition(b"\n")
     told = json.loads(line)
-    return Broken(told["trouble"]) if "trouble" in told else ScaledPicture(told["width"], told["height"], data)
+    return BrokenPicture(told["trouble"]) if "trouble" in told else ScaledPicture(told["width"], told["height"], data)

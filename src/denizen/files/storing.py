@@ -82,7 +82,7 @@ class File:
     link_key: str = field(repr=False)
     """Signs links to it."""
     alt: str | None = None
-    """What it shows, in the words of whoever uploaded it."""
+    """What it shows, in the words of its uploader."""
 
     @property
     def is_complete(self) -> bool:
@@ -287,7 +287,7 @@ def remove(tx: Tx, file: File) -> None:
 
 
 def _drop(tx: Tx, content_id: str) -> None:
-    """No file has this content any more. Its text is deleted now, its bytes and its row a little later."""
+    """No file has this content any longer. Its text is deleted now, its bytes and its row a little later."""
     tx.run(_delete_pages, content_id=content_id)
     tx.run(_drop_content, id=content_id, dropped_at=tx.now)
 
@@ -356,7 +356,7 @@ _delete_content = delete_where(contents, "id")
 
 
 def dropped_contents(tx: Tx, before: int, *, limit: int = 100) -> list[str]:
-    """Contents that no file has any more."""
+    """Contents that no file has any longer."""
     return values(tx, _dropped, before=before, limit=limit)
 
 

@@ -41,7 +41,7 @@ AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiredBatch:
     """What the next batch removes."""
 
     messages: tuple[tuple[MessageId, int], ...]
@@ -112,13 +112,13 @@ def expired(
     last: int = _LATEST,
     unless_edited_since: int = _LATEST,
     most: int = AT_ONCE,
-) -> Expired:
+) -> ExpiredBatch:
     """What was said in the space, or thought about it alone, before that instant, and is not pending: the oldest."""
     home = directory.get_space(tx, space_id).organization_id
     where = {"space_id": space_id, "before": before, "most": most}
     said = tx.all(_old_messages, **where, last=last, unless_edited_since=unless_edited_since)
     lived = tx.all(_old_cycles, **where, home=home)
-    return Expired(
+    return ExpiredBatch(
         tuple((MessageId(id), seq) for id, seq in said),
         tuple((AgentId(agent_id), id, number) for agent_id, id, number in lived),
     )

@@ -161,7 +161,7 @@ def forget_memory(tx: Tx, by: Requester, memory_id: str) -> Receipt:
     return work.finish("memory", memory_id, by.optional_entity_id)
 
 
-class Rehearsed(Exception):
+class ForgetRehearsed(Exception):
     """The dry run is complete. Not an error: raising it rolls the transaction back."""
 
     def __init__(self, receipt: Receipt) -> None:
@@ -171,8 +171,8 @@ class Rehearsed(Exception):
 
 @long_running
 def rehearse(tx: Tx, forget: Callable[..., Receipt], /, *args: Any, **options: Any) -> NoReturn:
-    """Forgets, and rolls back by raising `Rehearsed` with the receipt that there would be."""
-    raise Rehearsed(forget(tx, *args, **options))
+    """Forgets, and rolls back by raising `ForgetRehearsed` with the receipt that there would be."""
+    raise ForgetRehearsed(forget(tx, *args, **options))
 
 
 _by_agents = statement(

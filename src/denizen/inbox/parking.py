@@ -38,7 +38,7 @@ HAS_TROUBLE: Final = or_(
 
 
 @dataclass(frozen=True, slots=True)
-class Parked:
+class ParkedAgent:
     """Why an agent cannot think, and when it tries again."""
 
     agent_id: AgentId
@@ -68,14 +68,14 @@ _retry_all = statement(
 )
 
 
-def park(tx: Tx, agent_id: AgentId, cause: ParkingCause, **detail: JsonValue) -> Parked:
+def park(tx: Tx, agent_id: AgentId, cause: ParkingCause, **detail: JsonValue) -> ParkedAgent:
     """Park the agent until the cause changes; every space in which somebody waits for it shows why."""
     parked = mark(tx, agent_id, cause, detail)
     tell(tx, parked)
     return parked
 
 
-def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, JsonValue]) -> Parked:
+def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, JsonValue]) -> ParkedAgent:
     """Park the agent until the cause changes, without showing it: another agent may take over first."""
     before = get(tx, agent_id)
     tries = 0 if before is None or before.cause != cause else before.tries + 1
@@ -88,10 +88,10 @@ def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, Js
         parked_until=until,
         parked_tries=tries,
     )
-    return Parked(agent_id, cause, dict(detail), Instant(until), tries)
+    return ParkedAgent(agent_id, cause, dict(detail), Instant(until), tries)
 
 
-def tell(tx: Tx, parked: Parked) -> None:
+def tell(tx: Tx, parked: ParkedAgent) -> None:
     """Show the reason in every space in which somebody waits for the agent."""
     over: list[Cause] = ["failing", *(each for each in PARKING_CAUSES if each != parked.cause)]
     statuses.clear(tx, parked.agent_id, over)
@@ -140,13 +140,13 @@ def has_trouble(tx: Tx, agent_id: AgentId) -> bool:
     return tx.one(_has_trouble, id=agent_id) is not None
 
 
-def get(tx: Tx, agent_id: AgentId) -> Parked | None:
+def get(tx: Tx, agent_id: AgentId) -> ParkedAgent | None:
     """Why the agent is parked; None if it is not."""
     row = tx.one(_get, id=agent_id)
     if row is None:
         return None
     id, cause, detail, until, tries = row
-    return Parked(id, cause, json.loads(detail or "{}"), Instant(until), tries)
+    return ParkedAgent(id, cause, json.loads(detail or "{}"), Instant(until), tries)
 
 
 def retry(tx: Tx, agent_id: AgentId) -> None:

@@ -41,7 +41,7 @@ EVENT_CAUSES: Final[tuple[EventCause, ...]] = get_args(EventCause)
 SET_ASIDE: Final[tuple[Cause, ...]] = (*EVENT_CAUSES, "gave_up", "interrupted")
 """A message that was set aside: what the agent says to others there does not answer it."""
 LEFT_UNANSWERED: Final[tuple[Cause, ...]] = ("no_reply", "limit", "stopped")
-"""A message that the agent has read and does not answer by itself any more."""
+"""A message that the agent has read and no longer answers by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def may_see(tx: Tx, memory: MemoryItem, who: Requester) -> bool:
 
 
 def may_change(tx: Tx, memory: MemoryItem, who: Requester) -> bool:
-    """Whether this person may change the memory: whoever may see it; for the organization's memories only its
+    """Whether this person may change the memory: everybody who may see it; for the organization's memories only its
     admins.
     """
     return may_see(tx, memory, who) and (memory.scope != "organization" or who.reaches("admin"))
@@ -164,7 +164,7 @@ def _stood_in(version: MemoryVersion) -> MemoryVersion:
 def revert(tx: Tx, by: Requester, memory_id: str, version_id: str) -> MemoryItem:
     """Makes the text of an earlier version hold again, as a correction of what holds now: nothing is undone.
 
-    A version that was forgotten is not there any more. Raises `NotFound` then, or if this person may not see it.
+    A version that was forgotten is gone. Raises `NotFound` then, or if this person may not see it.
     """
     found = history_of.read(tx, find_changeable(tx, by, memory_id))
     version = next((each for each in found if each.id == version_id), None)

@@ -199,12 +199,12 @@ async def ask(
 ) -> ModelAnswer[PassResult]:
     """Asks the model to summarize the messages; a second time if its first answer is unusable."""
     known = range(1, made.last + 1)
-    wanted = Wanted(SHAPE, profile.max_summary_tokens, lambda text: documents.read(text, known))
+    wanted = MemoryTask(SHAPE, profile.max_summary_tokens, lambda text: documents.read(text, known))
     return await ask_for(wanted, question(made, instructions, profile), model, name, prices, reserve)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted(Generic[W]):
+class MemoryTask(Generic[W]):
     """What a utility model has to write."""
 
     shape: ToolDefinition
@@ -216,7 +216,7 @@ class Wanted(Generic[W]):
 
 
 async def ask_for(
-    wanted: Wanted[W],
+    wanted: MemoryTask[W],
     messages: list[ModelMessage],
     model: Model,
     name: str,
@@ -271,7 +271,7 @@ def _again(response: ModelResponse, problem: str) -> Sequence[ModelMessage]:
 class _Request:
     """One request, and its response so far."""
 
-    def __init__(self, model: Model, messages: list[ModelMessage], wanted: Wanted[Any]) -> None:
+    def __init__(self, model: Model, messages: list[ModelMessage], wanted: MemoryTask[Any]) -> None:
         settings = cast(ModelSettings, thinking.brief(model, wanted.tokens))
         self._opening = request.stream(model, messages, settings=settings, wanted=wanted.shape, as_text=True)
         self._answer: request.RunningAnswer | None = None

@@ -212,7 +212,7 @@ def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reminded:
+class RecallResult:
     """The result of a recall for one cycle."""
 
     retrieval: dict[str, JsonValue]
@@ -241,7 +241,7 @@ def remind(
     events: Sequence[Event],
     occasion: FoundReminders,
     shown: AlreadyShown,
-) -> Reminded | None:
+) -> RecallResult | None:
     """Builds an entry with the memories that those present may hear; None if they were found for other spaces.
 
     The events, and who is present, may have changed since the search: who may hear what is decided here.
@@ -250,7 +250,7 @@ def remind(
     if spaces != occasion.spaces:
         return None
     if not occasion.found:
-        return Reminded(diagnostics(occasion, ()))
+        return RecallResult(diagnostics(occasion, ()))
     allowed = {each.key for each in _readable(tx, agent_id, spaces, events).owners}
     numbers = [each.number for each in occasion.found if each.number > 0]
     own = {each.number: each for each in items.find(tx, numbers)}
@@ -260,7 +260,7 @@ def remind(
     chosen = fitting(allowed_now, occasion.characters, _facts_shown(tx, spaces, allowed, shown))
     retrieval = diagnostics(occasion, chosen)
     if not chosen:
-        return Reminded(retrieval)
+        return RecallResult(retrieval)
     items.used(tx, [each.number for each in chosen if each.number > 0])
     told = {"ids": [each.id for each in chosen]}
     from pydantic_ai.messages import ModelRequest, UserPromptPart
@@ -268,7 +268,7 @@ def remind(
     message = ModelRequest(parts=[UserPromptPart(f"{HEADER}\n\n{render(chosen)}")])
     outside = distinct(source for each in chosen if (source := each.source) is not None)
     entry = log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
-    return Reminded(retrieval, entry)
+    return RecallResult(retrieval, entry)
 
 
 def _facts_shown(tx: Tx, spaces: Iterable[str], allowed: Collection[str], shown: AlreadyShown) -> frozenset[str]:

@@ -44,7 +44,7 @@ class _Part(BaseModel):
 
 
 class CompactionProfile(_Part):
-    """When a conversation is summarized, how much of it at a time, and with which model."""
+    """When a conversation is summarized, how much at a time, and with which model."""
 
     enabled: bool = True
     cooldown_ms: int = Field(default=60_000, ge=0, alias="cooldownMs")

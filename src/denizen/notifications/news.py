@@ -29,7 +29,7 @@ from denizen.tools import calls
 from denizen.tools.calls import Call
 
 FRESH_SECONDS: Final = 86_400
-"""What is older is not told any more."""
+"""Older news is not sent."""
 LONGEST: Final = 240
 """The most characters of a text in a notification."""
 AT_ONCE: Final = 200
@@ -241,7 +241,7 @@ _position = statement(
 
 
 def current(tx: Tx, kind: Kind, subject_id: str, person: EntityId) -> News | None:
-    """The notification as it is now; None if the person has read, answered or may not see it any more."""
+    """The notification as it is now; None if the person has read or answered it, or may no longer see it."""
     try:
         return _of_message_now(tx, subject_id, person) if kind == "message" else _of_call_now(tx, subject_id, person)
     except NotFound:

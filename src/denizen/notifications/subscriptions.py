@@ -1,7 +1,7 @@
 """Push subscriptions: the browsers that people want to be notified in, and the server's key for push services.
 
 A subscription belongs to the session or token that made it, and ends with it. Its endpoint is an address at the push
-service of the browser's maker; whoever knows it could send there if they had the server's key, so it is never logged.
+service of the browser's maker; anyone who knows it could send there with the server's key, so it is never logged.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from denizen.cycles.budgets import ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerCall
 from denizen.errors import DenizenError, LeaseLost, PriceUnknown, RequestTooLarge, StorageError
-from denizen.leased_tasks import LeasedTasks, let_go
+from denizen.leased_tasks import LeasedTasks, LeasePace, let_go
 from denizen.models import context_size
 from denizen.models.location import patience
 from denizen.models.prices import Usage
@@ -98,24 +98,20 @@ class Moderator:
         deps: PanelDeps,
         *,
         instance: str,
-        lease_seconds: float,
-        sweep_seconds: float,
-        grace_seconds: float,
+        pace: LeasePace,
         most: int = MOST_AT_ONCE,
     ) -> None:
         self._panel_deps = deps
         self._db, self._clock = deps.db, deps.clock
         self._instance = instance
-        self._lease_seconds = lease_seconds
+        self._lease_seconds = pace.lease_seconds
         self._most = most
         self._tasks: LeasedTasks[Key, _Voice] = LeasedTasks(
             "panels",
             deps.clock,
             renew=self._renew,
             sweep=self._look,
-            lease_seconds=lease_seconds,
-            sweep_seconds=sweep_seconds,
-            grace_seconds=grace_seconds,
+            pace=pace,
         )
         self._voices = self._tasks.running
         self._ended = 0
@@ -181,7 +177,7 @@ class Moderator:
                 self._begin(work)
 
     async def _compare(self) -> None:
-        """Stops replies that are not ours any more, and releases those that nothing works on."""
+        """Stops replies that are no longer ours, and releases those that nothing works on."""
         in_doubt = self._in_doubt
         held = await self._db.read(taking.held_by, self._instance)
         self._tasks.cancel(self._voices.keys() - held)
@@ -235,7 +231,7 @@ class Moderator:
             self._tasks.hint()
 
     async def _let_go(self, voice: _Voice) -> None:
-        """Hands the reply back, and records the usage here, whoever holds it now."""
+        """Hands the reply back, and records the usage here, even if another holds it now."""
         if not await let_go(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges))):
             self._in_doubt += 1
             log_line.warning("reply not handed back", voice=voice.claim.voice)

@@ -24,7 +24,7 @@ class Phase(BaseModel):
     name: str = Field(default="", max_length=60)
     """What people see: `question`."""
     until_turn: int | None = Field(default=None, ge=1)
-    """The last turn of it; None: from then on for good."""
+    """Its last turn; None: it does not end."""
     instructions: str = Field(max_length=8_000)
     """What the advisor is told. `{turn}` and `{of}` stand for numbers; everything else is as it is written."""
 

@@ -72,7 +72,7 @@ class PanelSettings(BaseModel):
     utility_model: str = Field(default="", max_length=200)
     """What suggests advisors, puts together and checks; empty: the panel's own model."""
     budget: BudgetSettings | None = None
-    """What this panel may use. The organization's limits hold besides."""
+    """What this panel may use. The organization's limits hold as well."""
     reflection: ReflectionSettings = Field(default_factory=ReflectionSettings)
     """How its voices think a turn over once it is answered: sentiment and metaprompts. By default they do not."""
 

@@ -70,7 +70,7 @@ class Suggestion:
 
 
 def lines(topic: str, present: Sequence[str], count: int = SUGGESTED_ADVISORS) -> list[RequestMessage]:
-    """Builds the request for so many advisors on the topic, besides those who are there already."""
+    """Builds the request for so many advisors on the topic, in addition to those who are there already."""
     if not topic.strip():
         raise InvalidInput("topic: describe what the advisors should help with.")
     if not 1 <= count <= MOST_SUGGESTED:

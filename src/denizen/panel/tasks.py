@@ -1,4 +1,4 @@
-"""Model tasks besides replies: synthesis, votes, checks, suggestions. Pure.
+"""Model tasks other than replies: synthesis, votes, checks, suggestions. Pure.
 
 Each task has a request and a reader of its answer. If an answer has fields, the model gets one tool to call with them;
 JSON written as text is accepted as well.

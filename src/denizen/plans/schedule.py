@@ -93,7 +93,7 @@ def checked(schedule: Schedule) -> Schedule:
 
 
 def next_run(schedule: Schedule, after: Instant) -> Instant | None:
-    """The first time after `after`, never that time itself; None if there is none any more."""
+    """The first time after `after`, never that time itself; None if none is left."""
     match schedule:
         case Once():
             return Instant(schedule.at) if schedule.at > after else None

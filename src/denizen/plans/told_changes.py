@@ -1,4 +1,4 @@
-"""What an agent was told of its goals, notes and plans, so that each change is told once, whoever made it.
+"""What an agent was told of its goals, notes and plans, so that each change is told once.
 
 Changes by others are counted as news, and shown by the next cycle's inbox message. Changes by the agent itself are in
 its history already: they are recorded as told, so that no later message repeats them.

@@ -20,7 +20,7 @@ from denizen.consciousness.recall.fetching import said
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.portability import file_lines, memories, panels, rows, stance_lines, withholding
-from denizen.portability.hiding import Hidden
+from denizen.portability.hiding import DefinitionWithoutSecrets
 from denizen.portability.lines import (
     AdvisorLine,
     AgentLine,
@@ -53,7 +53,7 @@ from denizen.portability.lines import (
     ToolsetLine,
     encode,
 )
-from denizen.portability.withholding import Withheld
+from denizen.portability.withholding import UnreadableParts
 from denizen.storage.database import Database, Statement, Tx, select_where, statement, value
 from denizen.storage.schema import (
     contents,
@@ -246,7 +246,7 @@ def _read_page(
     after: int,
     until: int,
     person: EntityId | None,
-    kept_back: Withheld | None,
+    kept_back: UnreadableParts | None,
 ) -> list[Line]:
     found = [section.line(*row) for row in tx.all(section.page, **whose, after=after, until=until)]
     return withholding.readable_lines(tx, whose["id"], person, kept_back, found)
@@ -261,7 +261,7 @@ async def _pages(
     section: _Section,
     whose: dict[str, Any],
     person: EntityId | None = None,
-    kept_back: Withheld | None = None,
+    kept_back: UnreadableParts | None = None,
     *,
     after: int = -1,
 ) -> AsyncGenerator[Line]:
@@ -419,12 +419,12 @@ _KEPT: Final = (
 )
 
 
-def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: Withheld | None) -> _Begun:
+def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: UnreadableParts | None) -> _Begun:
     agent = registry.get(tx, agent_id)
     mind = tx.one(_mind, id=agent_id)
     assert mind is not None  # Every agent has one.
     count, last_cycle_at, window_from, era, outside = mind
-    hidden = Hidden(agent.definition)
+    hidden = DefinitionWithoutSecrets(agent.definition)
     line = AgentLine(
         id=agent.id,
         handle=agent.entity.handle,

@@ -21,7 +21,7 @@ from denizen.files.attaching import Attachment
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.ids import EntityId, FileId, OrganizationId
 from denizen.portability.lines import ChunkLine, FileLine, FilePageLine, OfFile
-from denizen.portability.reading import ExportFile, Fault, require
+from denizen.portability.reading import ExportFile, Fault, LineChecks
 from denizen.storage.database import Database, Params, Tx, insert_into, select_where, update_where
 from denizen.storage.schema import files, messages
 
@@ -56,7 +56,7 @@ class FilesInSource:
     """The files read from an export so far: later lines must not contradict them."""
 
     def __init__(self, fault: Fault) -> None:
-        self._fault = fault
+        self._checks = LineChecks(fault)
         self.ids: set[str] = set()
         self._sizes: dict[str, int] = {}
         self._arrived: defaultdict[str, int] = defaultdict(int)
@@ -67,28 +67,28 @@ class FilesInSource:
     def check(self, number: int, line: OfFile) -> None:
         match line:
             case FileLine():
-                require(self._fault, number, line.id not in self.ids, "there was a file of this id before")
+                self._checks.require(number, line.id not in self.ids, "there was a file of this id before")
                 self.ids.add(line.id)
                 known = self._sizes.setdefault(line.digest, line.size)
-                require(self._fault, number, known == line.size, "the same content has another size before")
+                self._checks.require(number, known == line.size, "the same content has another size before")
                 self._lines.setdefault(line.digest, number)
             case FilePageLine():
                 self._pages[line.digest] += 1
                 follows = line.digest in self._sizes and line.page == self._pages[line.digest]
-                require(self._fault, number, follows, "it does not follow the page before it")
+                self._checks.require(number, follows, "it does not follow the page before it")
             case ChunkLine():
-                require(self._fault, number, line.digest in self._sizes, "no file has this content")
-                data = _bytes_of(self._fault, number, line)
+                self._checks.require(number, line.digest in self._sizes, "no file has this content")
+                data = _bytes_of(self._checks.fault, number, line)
                 at = self._arrived[line.digest]
                 whole = len(data) == min(CHUNK_BYTES, self._sizes[line.digest] - at)
-                require(self._fault, number, line.n * CHUNK_BYTES == at and whole, "a part is missing before it")
+                self._checks.require(number, line.n * CHUNK_BYTES == at and whole, "a part is missing before it")
                 self._arrived[line.digest] += len(data)
                 self._sums[line.digest].update(data)
 
     def end(self) -> None:
         for digest, size in self._sizes.items():
             complete = self._arrived[digest] == size and self._sums[digest].hexdigest() == digest
-            require(self._fault, self._lines[digest], complete, "its bytes are missing or damaged")
+            self._checks.require(self._lines[digest], complete, "its bytes are missing or damaged")
 
 
 def _bytes_of(fault: Fault, number: int, line: ChunkLine) -> bytes:

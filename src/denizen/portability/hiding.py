@@ -24,7 +24,7 @@ _NAME_CHARACTERS: Final = 60
 _Path = tuple[str, ...]
 
 
-class Hidden:
+class DefinitionWithoutSecrets:
     """A definition without secrets, and the names of those it uses."""
 
     def __init__(self, definition: AgentDefinition) -> None:

@@ -68,7 +68,7 @@ from denizen.portability.lines import (
     ToolsetLine,
 )
 from denizen.portability.memories import MemoryImport
-from denizen.portability.reading import ExportFile, Fault, first_line, require, require_valid
+from denizen.portability.reading import ExportFile, Fault, LineChecks, first_line
 from denizen.portability.rows import Rows, into, values
 from denizen.portability.stance_lines import Conversations, Importer
 from denizen.reflection import records
@@ -138,7 +138,7 @@ class _Life:
     """The history read from a file so far: later lines must not contradict it."""
 
     def __init__(self, fault: Fault) -> None:
-        self._fault = fault
+        self._checks = LineChecks(fault)
         self._cycles: list[int] = []
         """The number of the first log entry of each cycle."""
         self._woken: set[int] = set()
@@ -146,7 +146,6 @@ class _Life:
         self._in_cycle = 0
         self._passages = 0
         self._eras: set[int] = set()
-        self._keys: set[tuple[Any, ...]] = set()
         self._conversations = Conversations(fault)
         self._files = FilesInSource(fault)
         self.toolsets: set[str] = set()
@@ -154,32 +153,34 @@ class _Life:
     def check(self, number: int, line: Line) -> None:
         match line:
             case AgentLine():
-                self._require(number, number == 2, "there is one agent in a file, and it comes first")
-                self._conversations.reflection = _checked_definition(line, self._fault).reflection
+                self._checks.require(number, number == 2, "there is one agent in a file, and it comes first")
+                self._conversations.reflection = _checked_definition(line, self._checks.fault).reflection
                 self._conversations.cycles = line.cycles
             case CycleLine():
                 self._check_cycle(number, line)
             case EntryLine():
                 self._check_entry(number, line)
             case EffectLine() | LongTextLine() | EventLine() | CycleSpaceLine():
-                self._require(number, 1 <= line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
+                self._checks.require(number, 1 <= line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
                 self._check_detail(number, line)
             case PassageLine():
                 self._passages += 1
-                self._require(number, line.number == self._passages, f"this should be passage {self._passages:,}")
-                self._require(number, line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
+                self._checks.require(
+                    number, line.number == self._passages, f"this should be passage {self._passages:,}"
+                )
+                self._checks.require(number, line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
             case SelfLine():
                 self._eras.add(line.era)
-                self._unique(number, "self", line.era)
+                self._checks.require_unique(number, "self", line.era)
                 otherwise = "what it was shortened to cannot be read"
-                require_valid(self._fault, number, lambda: _check_shortened(line.shortened), otherwise)
+                self._checks.require_valid(number, lambda: _check_shortened(line.shortened), otherwise)
             case LayerLine():
-                self._unique(number, "layer", line.level, line.first)
-                require_valid(self._fault, number, lambda: layering.load(line.digest), "its digest cannot be read")
+                self._checks.require_unique(number, "layer", line.level, line.first)
+                self._checks.require_valid(number, lambda: layering.load(line.digest), "its digest cannot be read")
             case GoalLine():
-                self._unique(number, "goal", line.number)
+                self._checks.require_unique(number, "goal", line.number)
             case NoteLine():
-                self._unique(number, "note", line.key)
+                self._checks.require_unique(number, "note", line.key)
             case PlanLine():
                 self._check_plan(number, line)
             case EntityLine() | PlaceLine() | StanceLine() | FeelingLine() | SignalLine() | ReflectionLine():
@@ -190,85 +191,78 @@ class _Life:
                 # Toolsets are stored once for the whole server: nobody may store other tools under the digest of
                 # somebody's.
                 known = digest_of(line.tools) == line.digest
-                self._require(number, known, "its digest is not that of its tools")
+                self._checks.require(number, known, "its digest is not that of its tools")
                 self.toolsets.add(line.digest)
             case FileLine() | FilePageLine() | ChunkLine():
                 own = not isinstance(line, FileLine) or line.message_id is None
-                self._require(number, own, "it is a file of a message")
+                self._checks.require(number, own, "it is a file of a message")
                 self._files.check(number, line)
             case _:
-                raise self._fault(number, f"a line {line.row!r} does not belong here")
+                raise self._checks.fault(number, f"a line {line.row!r} does not belong here")
 
     def end(self, agent: AgentLine) -> None:
         self._files.end()
         lived = len(self._cycles)
-        self._require(2, agent.cycles == lived, f"it speaks of {agent.cycles:,} cycles, and there are {lived:,}")
-        self._require(2, 1 <= agent.window_from <= self._entries + 1, "its window begins where there is nothing")
-        self._require(2, agent.era == 0 or agent.era in self._eras, f"there is no self of era {agent.era:,}")
+        self._checks.require(2, agent.cycles == lived, f"it speaks of {agent.cycles:,} cycles, and there are {lived:,}")
+        self._checks.require(2, 1 <= agent.window_from <= self._entries + 1, "its window begins where there is nothing")
+        self._checks.require(2, agent.era == 0 or agent.era in self._eras, f"there is no self of era {agent.era:,}")
         asleep = next((at for at in range(1, lived + 1) if at not in self._woken), None)
-        self._require(2, asleep is None, f"nothing has woken cycle {asleep}")
-
-    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
-        require(self._fault, number, is_so, otherwise)
-
-    def _unique(self, number: int, *key: Any) -> None:
-        self._require(number, key not in self._keys, "there was one of these before")
-        self._keys.add(key)
+        self._checks.require(2, asleep is None, f"nothing has woken cycle {asleep}")
 
     def _check_cycle(self, number: int, line: CycleLine) -> None:
         self._cycles.append(line.first_seq)
-        self._require(number, line.number == len(self._cycles), f"this should be cycle {len(self._cycles):,}")
+        self._checks.require(number, line.number == len(self._cycles), f"this should be cycle {len(self._cycles):,}")
         later = len(self._cycles) == 1 or line.first_seq > self._cycles[-2]
-        self._require(number, later, "it begins before the cycle before it")
+        self._checks.require(number, later, "it begins before the cycle before it")
 
     def _check_entry(self, number: int, line: EntryLine) -> None:
         self._entries += 1
-        self._require(number, line.seq == self._entries, f"this should be entry {self._entries:,}")
+        self._checks.require(number, line.seq == self._entries, f"this should be entry {self._entries:,}")
         begins = self._in_cycle < len(self._cycles) and self._cycles[self._in_cycle] == line.seq
         self._in_cycle += begins
-        self._require(number, line.cycle == self._in_cycle, "it stands in another cycle than it says")
+        self._checks.require(number, line.cycle == self._in_cycle, "it stands in another cycle than it says")
         try:
             codec.load(line.message)
             made_of = json.loads(line.request or "{}")
         except ValueError as error:
-            raise self._fault(number, "its message cannot be read") from error
+            raise self._checks.fault(number, "its message cannot be read") from error
         self._check_sources(number, line.outside)
         if line.kind == "response":
             # Without these, a request cannot be rebuilt, nor the agent be forked.
             known = isinstance(made_of, dict) and {"era", "from", "tools", "settings", "model"} <= made_of.keys()
             known = known and isinstance(made_of["tools"], str)
-            self._require(number, known, "it does not say what its request was made of")
+            self._checks.require(number, known, "it does not say what its request was made of")
 
     def _check_detail(self, number: int, line: EffectLine | LongTextLine | EventLine | CycleSpaceLine) -> None:
         match line:
             case CycleSpaceLine():
-                self._unique(number, "cycle_space", line.cycle, line.space_id)
+                self._checks.require_unique(number, "cycle_space", line.cycle, line.space_id)
             case EventLine():
                 self._woken.add(line.cycle)
-                self._unique(number, "event", line.id, line.type in MESSAGE_EVENTS)
+                self._checks.require_unique(number, "event", line.id, line.type in MESSAGE_EVENTS)
                 is_message = line.type in MESSAGE_EVENTS
-                self._require(number, is_message == (line.said is not None), "only a message says something")
+                self._checks.require(number, is_message == (line.said is not None), "only a message says something")
             case EffectLine():
-                self._unique(number, "effect", line.cycle, line.step, line.position)
+                self._checks.require_unique(number, "effect", line.cycle, line.step, line.position)
                 self._check_sources(number, line.outside)
             case LongTextLine():
-                self._unique(number, "long_text", line.id)
+                self._checks.require_unique(number, "long_text", line.id)
 
     def _check_sources(self, number: int, outside: str | None) -> None:
         otherwise = "where its text from outside came from cannot be read"
-        require_valid(self._fault, number, lambda: sources.checked(outside), otherwise)
+        self._checks.require_valid(number, lambda: sources.checked(outside), otherwise)
 
     def _check_plan(self, number: int, line: PlanLine) -> None:
-        self._unique(number, "plan id", line.id)
-        self._unique(number, "plan", line.name if line.kind == "plan" else line.id, line.kind)
+        self._checks.require_unique(number, "plan id", line.id)
+        self._checks.require_unique(number, "plan", line.name if line.kind == "plan" else line.id, line.kind)
         try:
             when = schedule.load(line.schedule)
             if line.state != "failed":
                 schedule.checked(when)
         except ValidationError as error:
-            raise self._fault(number, "its schedule cannot be read") from error
+            raise self._checks.fault(number, "its schedule cannot be read") from error
         except InvalidInput as error:
-            raise self._fault(number, str(error).rstrip(".")) from error
+            raise self._checks.fault(number, str(error).rstrip(".")) from error
 
 
 def _check_shortened(encoded: str | None) -> None:

@@ -30,7 +30,7 @@ from denizen.portability.lines import (
     VoiceSignalLine,
     VoiceStanceLine,
 )
-from denizen.portability.reading import Fault, require, require_valid
+from denizen.portability.reading import Fault, LineChecks
 from denizen.portability.rows import Rows, columns, into, line_of, values
 from denizen.portability.stance_lines import COUNTERS, check_counters
 from denizen.reflection.state import StateOfMind
@@ -129,7 +129,7 @@ class Board:
     """The panel read from a file so far: later lines must not contradict it."""
 
     def __init__(self, fault: Fault) -> None:
-        self._fault = fault
+        self._checks = LineChecks(fault)
         self._turns: int | None = None
         self._voices = set[str](VOICES)
         self._handles: set[str] = set()
@@ -148,68 +148,67 @@ class Board:
         """Checks a line. `said` and `people` are the messages and people of the file."""
         match line:
             case PanelLine():
-                self._require(number, self._turns is None, "a space is one panel")
+                self._checks.require(number, self._turns is None, "a space is one panel")
                 self._turns = line.turns
-                require_valid(self._fault, number, lambda: checked(PanelSettings, line.settings, "a panel"))
+                self._checks.require_valid(number, lambda: checked(PanelSettings, line.settings, "a panel"))
             case AdvisorLine():
-                self._require(number, self._turns is not None, "there is no panel in which it could advise")
+                self._checks.require(number, self._turns is not None, "there is no panel in which it could advise")
                 self._check_advisor(number, line)
             case RoundLine():
-                self._require(number, 1 <= line.turn <= (self._turns or 0), f"there was no turn {line.turn:,}")
-                self._require(number, line.message_id in said, "the message that it answers is not in the file")
-                self._require(number, line.asked_by in people, "nobody of the file has asked for it")
+                self._checks.require(number, 1 <= line.turn <= (self._turns or 0), f"there was no turn {line.turn:,}")
+                self._checks.require(number, line.message_id in said, "the message that it answers is not in the file")
+                self._checks.require(number, line.asked_by in people, "nobody of the file has asked for it")
                 self._check_round(number, line)
             case VoiceStanceLine() | VoiceFeelingLine() | VoiceSignalLine() | VoiceReflectionLine():
                 known = line.voice in self._voices and line.voice != SYNTHESIS
-                self._require(number, self._turns is not None and known, f"there is no advisor {line.voice}")
+                self._checks.require(number, self._turns is not None and known, f"there is no advisor {line.voice}")
                 self._check_mind(number, line, people)
 
-    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
-        require(self._fault, number, is_so, otherwise)
-
     def _check_advisor(self, number: int, line: AdvisorLine) -> None:
-        self._require(number, line.id not in self._voices, "there was an advisor of this id before")
+        self._checks.require(number, line.id not in self._voices, "there was an advisor of this id before")
         self._voices.add(line.id)
-        require_valid(self._fault, number, lambda: check_name(line.name))
-        require_valid(self._fault, number, lambda: check_handle(line.handle))
-        require_valid(self._fault, number, lambda: checked(AdvisorSettings, line.settings, "an advisor"))
+        self._checks.require_valid(number, lambda: check_name(line.name))
+        self._checks.require_valid(number, lambda: check_handle(line.handle))
+        self._checks.require_valid(number, lambda: checked(AdvisorSettings, line.settings, "an advisor"))
         if line.removed_at is None:
-            self._require(number, line.handle not in self._handles, "there was an advisor of this handle before")
+            self._checks.require(number, line.handle not in self._handles, "there was an advisor of this handle before")
             self._handles.add(line.handle)
 
     def _check_round(self, number: int, line: RoundLine) -> None:
         place = line.turn, line.step
-        self._require(number, place not in self._places, "there was this round before")
-        self._require(number, line.id not in self._rounds, "there was a round of this id before")
+        self._checks.require(number, place not in self._places, "there was this round before")
+        self._checks.require(number, line.id not in self._rounds, "there was a round of this id before")
         self._places.add(place)
         self._rounds.add(line.id)
         voices = [(each.voice, each.part) for each in line.replies]
-        self._require(number, len(set(voices)) == len(voices), "somebody answers in it twice")
+        self._checks.require(number, len(set(voices)) == len(voices), "somebody answers in it twice")
         unknown = next((voice for voice, _ in voices if voice not in self._voices), None)
-        self._require(number, unknown is None, f"there is no advisor {unknown}")
+        self._checks.require(number, unknown is None, f"there is no advisor {unknown}")
         for each in line.replies:
             if (made_of := each.recipe) is not None:
                 otherwise = "it does not say what its requests were made of"
-                require_valid(self._fault, number, lambda made_of=made_of: _check_recipe(made_of), otherwise)
+                self._checks.require_valid(number, lambda made_of=made_of: _check_recipe(made_of), otherwise)
 
     def _check_mind(self, number: int, line: OfVoice, people: Collection[str]) -> None:
         turns = self._turns or 0
         match line:
             case VoiceStanceLine():
-                self._require(number, line.voice not in self._stances, "there was one of these before")
-                self._require(number, line.reflected_turns <= turns, "it has reflected on turns that there were not")
+                self._checks.require(number, line.voice not in self._stances, "there was one of these before")
+                self._checks.require(
+                    number, line.reflected_turns <= turns, "it has reflected on turns that there were not"
+                )
                 self._stances[line.voice] = line.reflected_turns
             case VoiceFeelingLine():
                 key = line.voice, line.person_id
-                self._require(number, key not in self._feelings, "there was one of these before")
-                self._require(number, line.person_id in people, "it is of nobody of whom the file speaks")
+                self._checks.require(number, key not in self._feelings, "there was one of these before")
+                self._checks.require(number, line.person_id in people, "it is of nobody of whom the file speaks")
                 self._feelings.add(key)
-                require_valid(self._fault, number, lambda: check_counters(line.counters), COUNTERS)
+                self._checks.require_valid(number, lambda: check_counters(line.counters), COUNTERS)
                 counted = int(str(line.counters["turns"])) <= self._stances.get(line.voice, 0)
-                self._require(number, counted, "it counts turns that were not reflected on")
+                self._checks.require(number, counted, "it counts turns that were not reflected on")
             case VoiceSignalLine() | VoiceReflectionLine():
                 known = line.turn is None or 1 <= line.turn <= turns
-                self._require(number, known, f"there was no turn {line.turn or 0:,}")
+                self._checks.require(number, known, f"there was no turn {line.turn or 0:,}")
 
 
 def _check_recipe(made_of: dict[str, Any]) -> None:

@@ -21,18 +21,29 @@ Fault = Callable[[int, str], ImportInvalid]
 """Builds the error for a line of a file, by its number."""
 
 
-def require(fault: Fault, number: int, is_so: bool, otherwise: str) -> None:
-    """Raises the line's error if the condition does not hold."""
-    if not is_so:
-        raise fault(number, otherwise)
+class LineChecks:
+    """Checks of the lines of one file. Each raises the error of the line, which `fault` makes."""
 
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self._keys: set[tuple[Any, ...]] = set()
 
-def require_valid(fault: Fault, number: int, check: Callable[[], object], otherwise: str = "") -> None:
-    """Raises the line's error, in the words of `otherwise` or of the check, if the check fails."""
-    try:
-        check()
-    except (DenizenError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise fault(number, otherwise or str(error).rstrip(".")) from error
+    def require(self, number: int, is_so: bool, otherwise: str) -> None:
+        """Raises if the condition does not hold."""
+        if not is_so:
+            raise self.fault(number, otherwise)
+
+    def require_valid(self, number: int, check: Callable[[], object], otherwise: str = "") -> None:
+        """Raises, in the words of `otherwise` or of the check, if the check fails."""
+        try:
+            check()
+        except (DenizenError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self.fault(number, otherwise or str(error).rstrip(".")) from error
+
+    def require_unique(self, number: int, *key: Any) -> None:
+        """Raises if a line had this key before."""
+        self.require(number, key not in self._keys, "there was one of these before")
+        self._keys.add(key)
 
 
 class _Begun(BaseModel):

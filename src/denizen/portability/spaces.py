@@ -40,7 +40,7 @@ from denizen.portability.lines import (
 )
 from denizen.portability.memories import MemoryImport
 from denizen.portability.panels import Assembling, Board
-from denizen.portability.reading import ExportFile, first_line, require, require_valid
+from denizen.portability.reading import ExportFile, LineChecks, first_line
 from denizen.portability.rows import Rows, into, values
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
@@ -77,12 +77,11 @@ class _Room:
     """The space read from a file so far: later lines must not contradict it."""
 
     def __init__(self, source: ExportFile) -> None:
-        self._fault = source.fault
+        self._checks = LineChecks(source.fault)
         self.said = 0
         self._space: SpaceLine | None = None
         self._people: set[str] = set()
         self._messages: set[str] = set()
-        self._keys: set[tuple[str, str]] = set()
         self._board = Board(source.fault)
         self.files = FilesInSource(source.fault)
 
@@ -94,56 +93,49 @@ class _Room:
         match line:
             case SpaceLine() if number == 2:
                 self._space = line
-                require_valid(self._fault, number, lambda: check_name(line.name))
+                self._checks.require_valid(number, lambda: check_name(line.name))
             case EntityLine() if not self.said:
-                require_valid(self._fault, number, lambda: check_handle(line.handle))
+                self._checks.require_valid(number, lambda: check_handle(line.handle))
                 self._people.add(line.id)
             case MessageLine():
                 self._check_message(number, line)
             case _ if isinstance(line, OfPanel):
                 is_panel = self._space is not None and self._space.kind == "panel"
-                self._require(number, is_panel, "the space is no panel")
+                self._checks.require(number, is_panel, "the space is no panel")
                 self._board.check(number, line, self._messages, self._people)
             case PolicyLine() | RollingLine() | MemoryLine() | KeptOutLine():
                 self._check_memory(number, line)
             case FileLine() | FilePageLine() | ChunkLine():
                 here = not isinstance(line, FileLine) or line.message_id in self._messages
-                self._require(number, here, "no message of the file has it")
+                self._checks.require(number, here, "no message of the file has it")
                 self.files.check(number, line)
             case _:
-                raise self._fault(number, f"a line {line.row!r} does not belong here")
-
-    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
-        require(self._fault, number, is_so, otherwise)
+                raise self._checks.fault(number, f"a line {line.row!r} does not belong here")
 
     def _check_message(self, number: int, line: MessageLine) -> None:
         self.said += 1
-        self._require(number, line.seq == self.said, f"this should be message {self.said:,}")
-        self._require(number, line.author_id in self._people, "nobody of the file has said this")
-        self._require(number, line.id not in self._messages, "there was a message of this id before")
+        self._checks.require(number, line.seq == self.said, f"this should be message {self.said:,}")
+        self._checks.require(number, line.author_id in self._people, "nobody of the file has said this")
+        self._checks.require(number, line.id not in self._messages, "there was a message of this id before")
         self._messages.add(line.id)
 
     def _check_memory(self, number: int, line: PolicyLine | RollingLine | OfMemory) -> None:
         match line:
             case PolicyLine():
-                self._unique(number, line.row, "")
-                require_valid(self._fault, number, lambda: Policy.model_validate(line.policy), "it is no policy")
+                self._checks.require_unique(number, line.row, "")
+                self._checks.require_valid(number, lambda: Policy.model_validate(line.policy), "it is no policy")
             case RollingLine():
-                self._unique(number, line.row, line.reader_id)
+                self._checks.require_unique(number, line.row, line.reader_id)
                 known = self._space is not None and line.upto <= self._space.messages
-                self._require(number, known, "it sums up what was not said")
+                self._checks.require(number, known, "it sums up what was not said")
                 otherwise = "its memory cannot be read"
-                require_valid(self._fault, number, lambda: documents.Memory.model_validate(line.memory), otherwise)
+                self._checks.require_valid(number, lambda: documents.Memory.model_validate(line.memory), otherwise)
             case MemoryLine():
                 here = self._space is not None and line.space_id == self._space.id and line.user_id is None
-                self._require(number, here and line.scope == "conversation", "this space does not remember it")
-                self._unique(number, line.row, line.id)
+                self._checks.require(number, here and line.scope == "conversation", "this space does not remember it")
+                self._checks.require_unique(number, line.row, line.id)
             case KeptOutLine():
-                self._require(number, line.user_id is None, "a space keeps nothing of one person")
-
-    def _unique(self, number: int, *key: str) -> None:
-        self._require(number, key not in self._keys, "there was one of these before")
-        self._keys.add((key[0], key[1]))
+                self._checks.require(number, line.user_id is None, "a space keeps nothing of one person")
 
 
 # Writing

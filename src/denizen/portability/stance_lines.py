@@ -29,7 +29,7 @@ from denizen.portability.lines import (
     StanceLine,
     State,
 )
-from denizen.portability.reading import Fault, require, require_valid
+from denizen.portability.reading import Fault, LineChecks
 from denizen.portability.rows import Rows, columns, into, line_of, values
 from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
@@ -116,51 +116,43 @@ class Conversations:
     """The conversations read from a file so far: later lines must not contradict them."""
 
     def __init__(self, fault: Fault) -> None:
-        self._fault = fault
+        self._checks = LineChecks(fault)
         self.reflection = ReflectionSettings()
         """The agent's own."""
         self.cycles = 0
         """How many cycles the agent has had."""
         self._people: set[str] = set()
         self._places: set[str] = set()
-        self._keys: set[tuple[str, ...]] = set()
 
     def check(self, number: int, line: EntityLine | PlaceLine | OfStanding | OfMemory) -> None:
         match line:
             case EntityLine():
                 self._people.add(line.id)
-                require_valid(self._fault, number, lambda: check_handle(line.handle))
+                self._checks.require_valid(number, lambda: check_handle(line.handle))
             case PlaceLine():
                 self._places.add(line.id)
-                self._unique(number, line.row, line.id)
-                require_valid(self._fault, number, lambda: check_name(line.name))
+                self._checks.require_unique(number, line.row, line.id)
+                self._checks.require_valid(number, lambda: check_name(line.name))
             case MemoryLine():
-                self._unique(number, line.row, line.id)
+                self._checks.require_unique(number, line.row, line.id)
                 known = line.scope == "persona" and line.user_id in self._people
-                self._require(number, known, "it is of nobody of whom the file speaks")
+                self._checks.require(number, known, "it is of nobody of whom the file speaks")
             case KeptOutLine():
-                self._require(number, line.user_id is not None, "it is of nobody")
+                self._checks.require(number, line.user_id is not None, "it is of nobody")
             case StanceLine():
-                self._unique(number, line.row, line.space_id)
+                self._checks.require_unique(number, line.row, line.space_id)
                 so_many = line.reflected_turns <= self.cycles
-                self._require(number, so_many, "it has reflected on turns that there were not")
-                require_valid(self._fault, number, lambda: check_settings(line.overrides or {}, self.reflection))
+                self._checks.require(number, so_many, "it has reflected on turns that there were not")
+                self._checks.require_valid(number, lambda: check_settings(line.overrides or {}, self.reflection))
             case FeelingLine():
-                self._unique(number, line.row, line.space_id, line.person_id)
-                self._require(number, line.person_id in self._people, "it is of nobody of whom the file speaks")
-                require_valid(self._fault, number, lambda: check_counters(line.counters), COUNTERS)
+                self._checks.require_unique(number, line.row, line.space_id, line.person_id)
+                self._checks.require(number, line.person_id in self._people, "it is of nobody of whom the file speaks")
+                self._checks.require_valid(number, lambda: check_counters(line.counters), COUNTERS)
             case SignalLine() | ReflectionLine():
                 lived = line.cycle is None or line.cycle <= self.cycles
-                self._require(number, lived, f"there was no cycle {line.cycle or 0:,}")
+                self._checks.require(number, lived, f"there was no cycle {line.cycle or 0:,}")
         if not isinstance(line, EntityLine | PlaceLine | KeptOutLine):
-            self._require(number, line.space_id in self._places, f"the file speaks of no space {line.space_id}")
-
-    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
-        require(self._fault, number, is_so, otherwise)
-
-    def _unique(self, number: int, *key: str) -> None:
-        self._require(number, key not in self._keys, "there was one of these before")
-        self._keys.add(key)
+            self._checks.require(number, line.space_id in self._places, f"the file speaks of no space {line.space_id}")
 
 
 _ADD: Final[Mapping[type[OfStanding], Statement]] = {

@@ -55,7 +55,7 @@ _hidden = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class UnreadableParts:
     """What one person may not read of one agent."""
 
     closed: frozenset[str]
@@ -149,17 +149,17 @@ def _unnamed(outside: str | None) -> str | None:
     return None if outside is None else sources.dump(())
 
 
-def withheld(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Withheld | None:
+def withheld(tx: Tx, agent_id: AgentId, person: EntityId | None) -> UnreadableParts | None:
     """Returns what this person may not read of the agent; None if they may read everything."""
     reader = privacy.reader(tx, agent_id, person)
     if not reader.closed:
         return None
     found = dict(pair for each in reader.closed for pair in tx.all(_hidden, agent_id=agent_id, space_id=each))
-    return Withheld(reader.closed, found, reader.hidden_facts())
+    return UnreadableParts(reader.closed, found, reader.hidden_facts())
 
 
 def readable_lines(
-    tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: Withheld | None, lines: list[Line]
+    tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: UnreadableParts | None, lines: list[Line]
 ) -> list[Line]:
     """Returns the lines as far as this person may read them."""
     if kept_back is None:

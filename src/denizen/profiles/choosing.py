@@ -20,7 +20,7 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import one_line
 from denizen.plans import told_changes
 from denizen.profiles.presets import Presets
-from denizen.profiles.router import Cached, PresetChoice, ProfileChoice, choose
+from denizen.profiles.router import CachedChoice, PresetChoice, ProfileChoice, choose
 from denizen.storage.database import Tx, select_where, statement, update_where
 from denizen.storage.schema import stances
 
@@ -100,7 +100,7 @@ class _Chooser:
 def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], by: _Chooser) -> CycleProfile:
     row = tx.one(_stance, agent_id=agent_id, space_id=space_id)
     turns, reviewed, asked, preset, reason, before, overrides = row or (0, 0, 0, None, "", None, None)
-    cached = None if row is None else Cached(PresetChoice(preset, reason), turns, reviewed, bool(asked))
+    cached = None if row is None else CachedChoice(PresetChoice(preset, reason), turns, reviewed, bool(asked))
     own: dict[str, Any] = json.loads(overrides) if overrides else {}
     pinned = own.get("preset") or by.pinned
     if pinned in by.presets.presets:

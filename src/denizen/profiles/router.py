@@ -21,7 +21,7 @@ class PresetChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Cached:
+class CachedChoice:
     """The choice in force in a conversation."""
 
     choice: PresetChoice
@@ -49,7 +49,7 @@ class ProfileChoice:
         return self.turn == self.reviewed
 
 
-def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> ProfileChoice:
+def choose(presets: Presets, mode: str, message: str, cached: CachedChoice | None) -> ProfileChoice:
     """Returns the choice for the next turn: the cached one, unless a new one is due."""
     turn = 1 if cached is None else cached.turns + 1
     why = why_review(presets, cached)
@@ -59,7 +59,7 @@ def choose(presets: Presets, mode: str, message: str, cached: Cached | None) -> 
     return ProfileChoice(PresetChoice(found.preset, f"{found.reason} ({why})"), turn, turn)
 
 
-def why_review(presets: Presets, cached: Cached | None) -> str | None:
+def why_review(presets: Presets, cached: CachedChoice | None) -> str | None:
     """Returns why a new choice is due; None if the cached one stays."""
     if cached is None or cached.reviewed == 0:
         return "first turn"
@@ -129,7 +129,7 @@ def _longest(by_mode: Mapping[str, str], mode: str) -> str | None:
     return max((key for key in by_mode if key in mode), key=len, default=None)
 
 
-def panel_text(presets: Presets, mode: str, message: str, cached: Cached | None) -> tuple[ProfileChoice, str]:
+def panel_text(presets: Presets, mode: str, message: str, cached: CachedChoice | None) -> tuple[ProfileChoice, str]:
     """Returns the choice for an advisor's next turn in a panel, and the instructions it adds; empty if none.
 
     Pass the choice as `cached` for the turn after, with its number of turns increased.

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from starlette.types import Receive
 
@@ -37,6 +37,7 @@ from denizen.server.sse import Ear, hearing, left
 from denizen.storage.database import storable
 
 T = TypeVar("T")
+Now = TypeVar("Now")
 
 LONGEST_SECONDS: Final = 600
 USUAL_SECONDS: Final = 120
@@ -87,6 +88,39 @@ async def something_came(context: Context, ear: Ear, seconds: float) -> bool:
         ending.cancel()
 
 
+class Follower(Protocol[Now]):
+    """What follows something that grows until it is over: the answer to a message, the replies of a round."""
+
+    def is_over(self, now: Now) -> bool: ...
+
+    async def look(self) -> Now:
+        """Reads how it stands, and passes on what is new."""
+        ...
+
+    async def hear(self, item: StreamFrame | Gap, now: Now) -> Now:
+        """Returns how it stands after this came."""
+        ...
+
+    async def tell_alive(self) -> None:
+        """Tells the client that the connection is alive."""
+        ...
+
+
+async def follow(context: Context, ear: Ear, deadline: int, follower: Follower[Now], now: Now) -> Now:
+    """Follows it until it is over, the time is, or the server stops. Looks again when nothing has come for long."""
+    clock, limits = context.runtime.clock, context.limits
+    while not (follower.is_over(now) or ear.over or context.ending.is_set()):
+        seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
+        if seconds <= 0:
+            break
+        if not await something_came(context, ear, seconds):
+            now = await follower.look()
+            await follower.tell_alive()
+        elif (item := ear.take()) is not None:
+            now = await follower.hear(item if isinstance(item, Gap) else item[1], now)
+    return now
+
+
 async def wait_while_there(
     context: Context, asked: AwaitedMessage, seconds: float, receive: Receive
 ) -> AnswerState | None:
@@ -114,7 +148,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _stopped(answer: AnswerState) -> AnswerState:
-    """Returns the answer if the agent is done; otherwise with the reason why nobody waits any more."""
+    """Returns the answer if the agent is done; otherwise with the reason why nobody waits any longer."""
     # Not an error: clients retry by themselves after one, and would post the message twice.
     return answer if answer.over else replace(answer, note=STOPPING)
 
@@ -135,41 +169,41 @@ class _Waiting:
         """The texts that the cycle which took the message is writing: no other is part of the answer."""
 
     async def until(self, deadline: int) -> AnswerState:
-        ear, clock, limits = self._ear, self._context.runtime.clock, self._context.limits
-        answer = await self._look()
+        ear = self._ear
+        answer = await self.look()
         if answer.cycle_id is not None and not answer.over:
             # It is being answered already: the text is requested from its beginning.
             self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
-        while not (answer.over or ear.over or self._context.ending.is_set()):
-            seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
-            if seconds <= 0:
-                break
-            if not await something_came(self._context, ear, seconds):
-                answer = await self._look()
-                await self._pass("", alive=True)
-            elif (item := ear.take()) is not None:
-                answer = await self._hear(item if isinstance(item, Gap) else item[1], answer)
+        answer = await follow(self._context, ear, deadline, self, answer)
         if ear.over:
             return _stopped(answer)  # Where the bus is closed, the database is closed as well.
         # The last hint may not have been looked at.
-        answer = answer if answer.over else await self._look()
+        answer = answer if answer.over else await self.look()
         answer = await self._context.runtime.db.read(chatting.with_costs, answer)
         return _stopped(answer) if self._context.ending.is_set() else answer
+
+    def is_over(self, now: AnswerState) -> bool:
+        return now.over
+
+    async def tell_alive(self) -> None:
+        if self._pass_on is not None:
+            await self._pass_on("")
 
     async def end(self, note: str) -> None:
         """Sends the client what is left."""
         await self._pass(self._telling.end(note))
 
-    async def _hear(self, item: StreamFrame | Gap, answer: AnswerState) -> AnswerState:
+    async def hear(self, item: StreamFrame | Gap, now: AnswerState) -> AnswerState:
+        answer = now
         match item:
             case Gap():
                 for aborted in self._live.lost():
                     await self._pass(self._telling.break_off(str(aborted.id)))
-                answer = await self._look()
+                answer = await self.look()
                 self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
             case StreamStarted():
                 # The agent that was asked, or the one the floor has passed the message to.
-                answer = await self._look()
+                answer = await self.look()
                 if item.agent == answer.agent_id:
                     if answer.cycle_id is not None:
                         self._its.add(item.id)
@@ -180,7 +214,7 @@ class _Waiting:
             case CallStarted() | CallDelta():
                 pass
             case _:
-                answer = await self._look()
+                answer = await self.look()
         return answer
 
     async def _follow(self, frame: StreamFrame) -> None:
@@ -197,7 +231,7 @@ class _Waiting:
         if spaces := self._live.wanted():
             self._context.runtime.bus.publish(WANTED, wanted_payload(spaces))
 
-    async def _look(self) -> AnswerState:
+    async def look(self) -> AnswerState:
         answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
         while answer.agent_id is not None and answer.agent_id not in self._heard_of:
             # The floor has passed the message on. Checked again, because the agent may have ended meanwhile.
@@ -209,6 +243,6 @@ class _Waiting:
             await self._pass(self._telling.say(message.id, message.text))
         return answer
 
-    async def _pass(self, text: str, *, alive: bool = False) -> None:
-        if self._pass_on is not None and (text or alive):
+    async def _pass(self, text: str) -> None:
+        if self._pass_on is not None and text:
             await self._pass_on(text)

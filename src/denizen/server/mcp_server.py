@@ -30,6 +30,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from denizen import __version__
+from denizen.access.requesters import agent_id_of
 from denizen.access.roles import Role, reaches
 from denizen.agents import chatting, managing
 from denizen.agents.chatting import AnswerState, AwaitedMessage, Question
@@ -44,9 +45,7 @@ from denizen.server.shapes.chat import final_response, waiting_note
 from denizen.server.shapes.spaces import PostMessage
 from denizen.shapes.agents import AgentOut
 from denizen.shapes.spaces import MessageOut
-from denizen.spaces import directory
 from denizen.spaces.posting import MESSAGE_CHARACTERS
-from denizen.storage.database import Tx, storable
 
 PROGRESS_CHARACTERS: Final = 200
 """How much of an answer that is being written a progress notification shows."""
@@ -142,7 +141,7 @@ async def _ask(call: ToolCall, given: Ask) -> CallToolResult:
     require(call.caller, "member")
     context = context_of(call.request)
     runtime, requester = context.runtime, call.caller.requester
-    named = await runtime.db.read(_agent_named, given.agent, call.caller)
+    named = await runtime.db.read(agent_id_of, call.caller.requester, given.agent)
     question = Question(named, given.text, given.space)
     asked = None if given.key is not None else await runtime.db.read(chatting.find_unanswered, requester, question)
     if asked is None:
@@ -216,7 +215,7 @@ async def _recall(call: ToolCall, given: Recall) -> CallToolResult:
         )
         return _result("\n".join(map(_line, found.messages)) or "Nothing was found.")
     require(call.caller, "admin")
-    agent = await context_of(call.request).runtime.db.read(_agent_named, given.agent, call.caller)
+    agent = await context_of(call.request).runtime.db.read(agent_id_of, call.caller.requester, given.agent)
     remembered = await minds.recall(
         call.request, call.caller, agent, given.query, given.when, given.who, given.space, given.limit
     )
@@ -241,17 +240,9 @@ def _about(agent: AgentOut) -> str:
 async def _trigger(call: ToolCall, given: Trigger) -> CallToolResult:
     event = TriggerAgent(service=given.service, text=given.text, data=given.data, urgent=given.urgent)
     managing.check_may_trigger(call.caller.requester)
-    agent = await context_of(call.request).runtime.db.read(_agent_named, given.agent, call.caller)
+    agent = await context_of(call.request).runtime.db.read(agent_id_of, call.caller.requester, given.agent)
     accepted = await triggers.trigger(call.request, call.caller, agent, event, given.key)
     return _result(f"The event is in the inbox of {given.agent}.", {"event_id": accepted.id})
-
-
-def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
-    """The id of the agent: models leave out the `@` of a handle."""
-    try:
-        return directory.find_entity(tx, caller.entity.organization_id, storable(named)).id
-    except NotFound:
-        return named
 
 
 def _handle(who: str | None) -> str | None:

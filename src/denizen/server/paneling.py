@@ -16,7 +16,7 @@ from denizen.ids import MessageId, new_id
 from denizen.panel import panels, unanswered
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import SPOKEN, Round
-from denizen.server.answering import Pass, listening, something_came
+from denizen.server.answering import Pass, follow, listening
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.idempotency import id_for
@@ -97,30 +97,28 @@ class _Following:
         self._text = RoundText()
 
     async def until(self, ear: Ear, deadline: int) -> Round:
-        clock, limits, ending = self._context.runtime.clock, self._context.limits, self._context.ending
-        now = await self._look()
+        now = await self.look()
         if any(each.state == "running" for each in now.spoken):
             # It is being answered already: the text is requested from its beginning.
             self._want_again()
-        while not (now.all_completed or ear.over or ending.is_set()):
-            seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
-            if seconds <= 0:
-                break
-            if not await something_came(self._context, ear, seconds):
-                now = await self._look()
-                await self._pass("", alive=True)
-            elif (item := ear.take()) is not None:
-                now = await self._hear(item if isinstance(item, Gap) else item[1], now)
-        stopped = not now.all_completed and (ear.over or ending.is_set())
+        now = await follow(self._context, ear, deadline, self, now)
+        stopped = not now.all_completed and (ear.over or self._context.ending.is_set())
         await self._pass(self._text.end(STOPPING if stopped else await why_unanswered(self._context, now)))
         return now
 
-    async def _hear(self, item: StreamFrame | Gap, now: Round) -> Round:
+    def is_over(self, now: Round) -> bool:
+        return now.all_completed
+
+    async def tell_alive(self) -> None:
+        if self._pass_on is not None:
+            await self._pass_on("")
+
+    async def hear(self, item: StreamFrame | Gap, now: Round) -> Round:
         match item:
             case Gap():
-                return await self._look()
+                return await self.look()
             case RoundChanged() | ReplyChanged() if item.round == self._asked.id:
-                return await self._look()
+                return await self.look()
             case PanelDelta() if item.round == self._asked.id and item.part in SPOKEN:
                 piece = self._live.hear(item)
                 if piece is not None and not item.thinking:
@@ -131,7 +129,7 @@ class _Following:
                 pass
         return now
 
-    async def _look(self) -> Round:
+    async def look(self) -> Round:
         now = await self._context.runtime.rounds.get(self._asked)
         self._live.seen(now.spoken)
         await self._pass(self._text.see(now.spoken))
@@ -140,8 +138,8 @@ class _Following:
     def _want_again(self) -> None:
         self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.panel_id]))
 
-    async def _pass(self, text: str, *, alive: bool = False) -> None:
-        if self._pass_on is not None and (text or alive):
+    async def _pass(self, text: str) -> None:
+        if self._pass_on is not None and text:
             await self._pass_on(text)
 
 

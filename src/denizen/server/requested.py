@@ -26,7 +26,7 @@ _OURS: Final = frozenset(each.name for each in PREBUILT)
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class RequestedAnswer:
     """What a request wants, checked."""
 
     tools: Sequence[Mapping[str, JsonValue]] = ()
@@ -75,7 +75,7 @@ class Requested:
 
 def requested(
     tools: Sequence[Mapping[str, Any]], choice: object, form: Mapping[str, Any] | None, others: Collection[str] = ()
-) -> Requested:
+) -> RequestedAnswer:
     """Checks what is wanted. Raises `InvalidInput` for what no agent can do: nothing is left out silently.
 
     `tools` are functions with `name`, `description` and `parameters`, `form` is that of `response_format`. `others`
@@ -90,15 +90,15 @@ def requested(
     schema = _schema(form)
     match choice:
         case None | "auto":
-            return Requested(known, (), schema)
+            return RequestedAnswer(known, (), schema)
         case "none":
-            return Requested((), (), schema)
+            return RequestedAnswer((), (), schema)
         case "required" if names:
-            return Requested(known, names, schema)
+            return RequestedAnswer(known, names, schema)
         case {"type": "function", "function": {"name": str(name)}} if name in names:
-            return Requested(known, (name,), schema)
+            return RequestedAnswer(known, (name,), schema)
         case {"type": "function", "name": str(name)} if name in names:
-            return Requested(known, (name,), schema)
+            return RequestedAnswer(known, (name,), schema)
         case _:
             raise InvalidInput("tool_choice: send `auto`, `none`, `required`, or the name of one of `tools`.")
 

@@ -58,7 +58,7 @@ class RoundText:
         return told + self._go_on()
 
     def end(self, note: str = "") -> str:
-        """Ends the text when nobody waits any longer: sends the finished replies, whoever's turn it was."""
+        """Ends the text when nobody waits any longer: sends the finished replies."""
         done = [each for each in self._spoken[self._told :] if each.is_over]
         return "".join(map(self._whole, done)) + self._telling.end(note)
 

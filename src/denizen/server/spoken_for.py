@@ -52,7 +52,7 @@ async def _openai_caller(who: Authenticated) -> Caller:
 ROLE_ASKED[_openai_caller] = "member"
 
 OpenAICaller = Annotated[Caller, Depends(_openai_caller)]
-"""A route's parameter: a person, or whoever has a token that speaks for people."""
+"""A route's parameter: a person, or a service with a token that speaks for people."""
 
 
 async def person_of(request: Request, caller: Caller, user: str | None = None) -> Caller:

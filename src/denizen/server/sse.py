@@ -82,7 +82,7 @@ def require_good(tx: Tx, token_id: str) -> Role:
 
 
 def may(tx: Tx, entity_id: EntityId, token_id: str, wanted: Role) -> bool:
-    """Whether the caller still has that role. Raises if the token is not valid any more."""
+    """Whether the caller still has that role. Raises if the token is no longer valid."""
     most, role = require_good(tx, token_id), roles.role_of(tx, entity_id)
     return role is not None and roles.reaches(roles.lesser(role, most), wanted)
 

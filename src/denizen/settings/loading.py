@@ -126,7 +126,7 @@ class SettingsFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """The settings and their origins."""
 
     settings: Settings
@@ -177,7 +177,7 @@ def load(
     *,
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Reads every source and returns the settings, or raises one `SettingsError` with all problems.
 
     `options` are those of the command line, by name (`port`, `agents.warm_seconds`); None: not given.
@@ -194,7 +194,7 @@ def looked_for(*, environ: Mapping[str, str] | None = None, folder: Path | None 
     return tuple(reading.sources)
 
 
-def export_dotenv(loaded: Loaded) -> None:
+def export_dotenv(loaded: LoadedSettings) -> None:
     """Adds the variables of .env to this process's environment, where the providers' libraries look for their keys.
 
     Only an entry point calls this, once, before anything else runs.
@@ -234,12 +234,12 @@ class _Reading:
         if home is not None and home / TOML_NAME != here:
             self._read_toml_at_home(home, found_here)
 
-    def result(self) -> Loaded:
+    def result(self) -> LoadedSettings:
         settings = self._validated()
         if self.problems or settings is None:
             raise SettingsError(*self.problems)
         origins = {name: self.given[name].origin if name in self.given else "default" for name in self.specs}
-        return Loaded(settings, origins, tuple(self.sources), self.dotenv)
+        return LoadedSettings(settings, origins, tuple(self.sources), self.dotenv)
 
     def _give(self, name: str, value: object, origin: str) -> None:
         self.given.setdefault(name, _Given(value, origin))

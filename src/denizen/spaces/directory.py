@@ -171,7 +171,7 @@ def list_organizations(tx: Tx) -> list[Organization]:
 
 
 def first_organization(tx: Tx) -> OrganizationId | None:
-    """The organization that was created first, by whoever set the server up."""
+    """The organization that was created first, by the person who set the server up."""
     return value(tx, _first_organization)
 
 

@@ -117,7 +117,7 @@ class _Listener:
     space_goes_on_at: int | None
     """When it retries earlier messages of the space."""
     has_status: bool
-    """Whether the space shows a status of it."""
+    """Whether the space shows its status."""
 
     @property
     def able(self) -> bool:

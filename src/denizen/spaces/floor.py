@@ -187,7 +187,7 @@ def pass_on(tx: Tx, agent_id: AgentId, skipped: Iterable[Event]) -> list[Event]:
 
 
 def hand_over(tx: Tx, agent_id: AgentId, only_in: SpaceId | None = None) -> None:
-    """Let the next agent take over from one that cannot answer any more, in this space or anywhere: it is parked,
+    """Let the next agent take over from one that can no longer answer, in this space or anywhere: it is parked,
     suspended or removed.
 
     Messages that address this agent itself stay its own as well. To be called before spaces show why it does not

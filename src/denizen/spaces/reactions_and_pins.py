@@ -1,6 +1,6 @@
 """Reactions to messages, and pinned messages. Both stand with the message; its text and its place stay as they are.
 
-A reaction wakes nobody. An agent whose message it is reads of it with its next inbox message.
+A reaction wakes nobody. An agent reads about reactions to its messages in its next inbox message.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def react(tx: Tx, message_id: MessageId, by: EntityId, emoji: str, *, via: Chann
 def take_reaction_back(
     tx: Tx, message_id: MessageId, by: EntityId, emoji: str, *, via: ChannelId | None = None
 ) -> Message:
-    """Remove a member's own reaction from the message. Idempotent; an agent that has not read of it does not."""
+    """Remove a member's own reaction from the message. Idempotent; an agent that has not read about it does not."""
     message = _lock_message(tx, message_id, by)
     if by not in message.reactions.get(emoji, ()):
         return message

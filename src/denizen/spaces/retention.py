@@ -1,6 +1,6 @@
 """How long the messages of a space are kept: its own setting, or the default of its organization. By default for ever.
 
-What happens to messages that have expired is up to `forgetting` and to whoever runs it.
+What happens to messages that have expired is up to `forgetting` and its callers.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _PAGE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenChain:
     """A place where a chain does not match its rows."""
 
     of: str
@@ -71,11 +71,11 @@ _ENDS_OTHERWISE: Final = {
 }
 
 
-def broken_ends(tx: Tx) -> Iterator[Broken]:
+def broken_ends(tx: Tx) -> Iterator[BrokenChain]:
     """Yields the chains whose newest row is missing or another one. Quick: it reads one row of each chain."""
     for of, query in (("space", _space_ends), ("agent", _agent_ends)):
         for (id,) in tx.all(query):
-            yield Broken(of, _ENDS_OTHERWISE[of], (id,))
+            yield BrokenChain(of, _ENDS_OTHERWISE[of], (id,))
 
 
 # Every row
@@ -110,7 +110,7 @@ _cycles = select_where(cycles, "id, number, digest", "agent_id", cycles.c.number
 _events = select_where(events, "cycle_id, id", "agent_id", events.c.state == "done")
 
 
-def broken(tx: Tx) -> Iterator[Broken]:
+def broken(tx: Tx) -> Iterator[BrokenChain]:
     """Yields every message, entry, cycle and chain that is not as it was stored."""
     for space_id, head in tx.all(_spaces):
         yield from _check_space(tx, space_id, head or BEGINNING)
@@ -147,7 +147,7 @@ class _Walk:
         return before
 
 
-def _check_space(tx: Tx, space_id: str, head: bytes) -> Iterator[Broken]:
+def _check_space(tx: Tx, space_id: str, head: bytes) -> Iterator[BrokenChain]:
     walk = _Walk(tx, space_id)
     amended: dict[str, tuple[Any, ...]] = {}
     for seq, salt, digest, changed_at, *parts in _rows(tx, _messages, space_id):
@@ -162,17 +162,17 @@ def _check_space(tx: Tx, space_id: str, head: bytes) -> Iterator[Broken]:
         # A version without chains that runs beside this one changes a message without an amendment.
         elif changed_at is None and (salt is None or message_digest(salt, before, *parts) != digest):
             sentence = "A message is not as it was posted, or the one before it is missing or replaced."
-            yield Broken("space", sentence, (space_id, message_id))
+            yield BrokenChain("space", sentence, (space_id, message_id))
     walk.pass_amendments()
     for message_id, parts in amended.items():
         each = walk.newest[message_id]
         if each.salt is None or message_digest(each.salt, each.follows, *parts) != each.digest:
-            yield Broken("space", "A message is not as it was last changed.", (space_id, message_id))
+            yield BrokenChain("space", "A message is not as it was last changed.", (space_id, message_id))
     if walk.head != head:
-        yield Broken("space", _ENDS_OTHERWISE["space"], (space_id,))
+        yield BrokenChain("space", _ENDS_OTHERWISE["space"], (space_id,))
 
 
-def _check_agent(tx: Tx, agent_id: str, head: bytes) -> Iterator[Broken]:
+def _check_agent(tx: Tx, agent_id: str, head: bytes) -> Iterator[BrokenChain]:
     walk = _Walk(tx, agent_id)
     digests: dict[str, list[bytes | None]] = {}
     amended: list[list[Any]] = []
@@ -185,15 +185,17 @@ def _check_agent(tx: Tx, agent_id: str, head: bytes) -> Iterator[Broken]:
             amended.append(parts)
         elif salt is None or entry_digest(salt, *parts) != digest:
             sentence = "An entry of a log is not as it was written."
-            yield Broken("agent", sentence, (agent_id, cycle_id, str(seq)))
+            yield BrokenChain("agent", sentence, (agent_id, cycle_id, str(seq)))
     yield from _check_cycles(tx, agent_id, walk, digests, _by_cycle(tx.all(_events, agent_id=agent_id)))
     for parts in amended:
         cycle_id, seq, *_ = parts
         each = walk.newest[str(seq)]
         if each.salt is None or entry_digest(each.salt, *parts, head=each.follows) != each.digest:
-            yield Broken("agent", "An entry of a log is not as it was last redacted.", (agent_id, cycle_id, str(seq)))
+            yield BrokenChain(
+                "agent", "An entry of a log is not as it was last redacted.", (agent_id, cycle_id, str(seq))
+            )
     if walk.head != head:
-        yield Broken("agent", _ENDS_OTHERWISE["agent"], (agent_id,))
+        yield BrokenChain("agent", _ENDS_OTHERWISE["agent"], (agent_id,))
 
 
 def _check_cycles(
@@ -202,7 +204,7 @@ def _check_cycles(
     walk: _Walk,
     digests: Mapping[str, Sequence[bytes | None]],
     event_ids: Mapping[str, Sequence[str]],
-) -> Iterator[Broken]:
+) -> Iterator[BrokenChain]:
     for cycle_id, number, digest in tx.all(_cycles, agent_id=agent_id):
         if digest is None:
             continue
@@ -211,7 +213,7 @@ def _check_cycles(
         own = cycle_digest(before, cycle_id, number, event_ids.get(cycle_id, ()), digests.get(cycle_id, ()))
         if own != digest:
             sentence = "A cycle is not as it ended: an entry or event of it was replaced, moved or removed."
-            yield Broken("agent", sentence, (agent_id, cycle_id))
+            yield BrokenChain("agent", sentence, (agent_id, cycle_id))
     walk.pass_amendments()
 
 

@@ -5,7 +5,7 @@ Each space has a chain over its messages, each agent one over its ended cycles. 
 is locked for its numbers anyway (`spaces`, `minds`). A digest is over the text and what identifies it, so that columns
 can be added. An edit or redaction deletes the salt of the old text, so that nobody can guess it from the digest, keeps
 the digest and appends an amendment to the chain. Rows without a digest are left out: those of older versions, forks and
-imports. Whoever may write the database can compute new chains: they show damage, not forgery.
+imports. Anyone who may write the database can compute new chains: they show damage, not forgery.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def missing_path(database: Path) -> Path:
 
 
 class HeadsFile:
-    """The file, open for writing by one thread. An error of it never fails a commit."""
+    """The file, open for writing by one thread. Its errors never fail a commit."""
 
     def __init__(self, database: Path) -> None:
         self._slots: dict[tuple[str, str], int] = {

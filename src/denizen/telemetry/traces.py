@@ -1,4 +1,4 @@
-"""OpenTelemetry traces, sent to a collector. Nothing of it is imported if it is off.
+"""OpenTelemetry traces, sent to a collector. Nothing is imported if it is off.
 
 The provider belongs to this runtime; a program keeps its own. A `traceparent` of an incoming request is continued: the
 request's span is its child, and so is the cycle that the request has woken, if it runs in the same process.

@@ -204,10 +204,16 @@ def _announce(tx: Tx, id: CallId, agent_id: AgentId, shown_in: SpaceId | None, s
 
 
 def get(tx: Tx, id: str) -> Call:
-    row = tx.one(_get, id=id)
-    if row is None:
+    call = find(tx, id)
+    if call is None:
         raise NotFound("call", id)
-    return Call(*row)
+    return call
+
+
+def find(tx: Tx, id: str) -> Call | None:
+    """The call, or None if it was forgotten."""
+    row = tx.one(_get, id=id)
+    return None if row is None else Call(*row)
 
 
 def of_step(tx: Tx, cycle_id: CycleId, step: int) -> dict[int, Call]:

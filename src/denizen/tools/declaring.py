@@ -37,7 +37,7 @@ DECLARING: Final = OwnTool(
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredTool:
     """The tools that an agent has declared in a cycle."""
 
     tools: frozenset[str]
@@ -45,21 +45,21 @@ class Declared:
     """Whether no request before held text from outside: then only people can have caused the declaration."""
 
 
-def declared(done: Sequence[EffectRecord]) -> Declared | None:
+def declared(done: Sequence[EffectRecord]) -> DeclaredTool | None:
     """The agent's declaration in this cycle; None if there is none.
 
     After it has read text from outside, a declaration can only remove tools: no such text adds one.
     """
-    found: Declared | None = None
+    found: DeclaredTool | None = None
     for each in done:
         named = parsed(each.result or "") if each.tool == WILL_USE and each.state == "done" else None
         if not isinstance(named, dict) or not isinstance(tools := named.get("tools"), list):
             continue
-        new = Declared(frozenset(str(tool) for tool in tools), bool(named.get("before_text_from_outside")))
+        new = DeclaredTool(frozenset(str(tool) for tool in tools), bool(named.get("before_text_from_outside")))
         if found is None:
             found = new
         elif new.before_reading:
-            found = Declared(found.tools | new.tools, found.before_reading)
+            found = DeclaredTool(found.tools | new.tools, found.before_reading)
         else:
-            found = Declared(found.tools & new.tools, found.before_reading)
+            found = DeclaredTool(found.tools & new.tools, found.before_reading)
     return found

@@ -1,7 +1,7 @@
 """Asks people what an MCP server wants to know in the middle of a call, and waits for the answer.
 
-The question is a stored call that the people in the agent's space see; whoever answers it first, on any instance,
-decides. It is void once the call has ended, or its process has died.
+The question is a stored call that the people in the agent's space see; the first answer, on any instance, decides. It
+is void once the call has ended, or its process has died.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Eliciting:
         return elicitation.read_answer(call.arguments, call.result)
 
     async def withdraw(self, asked: Collection[CallId]) -> None:
-        """Nobody waits for the answers to these questions any more."""
+        """Nobody waits for the answers to these questions any longer."""
         if asked:
             await self._db.write(calls.withdraw, asked)
 

@@ -29,7 +29,7 @@ _INBOX_READ: Final = "[inbox: characters "
 
 @dataclass(frozen=True, slots=True)
 class SeenMessages:
-    """What a cycle has seen besides its events."""
+    """What a cycle has seen in addition to its events."""
 
     waiting: int = 0
     """Events that wait in the inbox, up to this number."""

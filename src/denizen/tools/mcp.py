@@ -71,7 +71,7 @@ _PROBE_SECONDS: Final = 5.0
 _EVENT_BYTES: Final = 16_000_000
 _LINE: Final = 4_000
 _INHERITED: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""The variables of our environment that a program gets, besides those that the library passes: PATH, HOME, USER etc."""
+"""The variables of our environment that a program gets beside those that the library passes: PATH, HOME, USER etc."""
 # Codes that no server uses, for errors that we report in its place.
 _NOT_SENT: Final = -900_001
 _FORGOTTEN: Final = -900_002
@@ -392,7 +392,7 @@ class _Server:
         return CallToolResult(content=[*content])
 
     async def close(self) -> None:
-        """Close the connection for good, and end its program."""
+        """Close the connection permanently, and end its program."""
         self._closed = True
         async with self._connecting:
             if self._link is not None:

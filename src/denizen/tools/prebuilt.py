@@ -255,7 +255,7 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
 def _read_file(tx: Tx, hand: Hand, pointer: str) -> Done:
     """The text of a file, or of some of its pages (`id:3`, `id:3-5`).
 
-    Whoever sent it, somebody else may have written it: it is text from outside.
+    Somebody other than its sender may have written it: it is text from outside.
     """
     id, _, wanted = pointer.partition(":")
     file = attaching.readable(tx, id, hand.agent_id)

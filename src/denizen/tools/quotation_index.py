@@ -1,8 +1,8 @@
 """The index by which quotations of an agent's past are found: as quickly after a hundred thousand cycles as after ten.
 
 Of every `length` words in a row of a passage, one hash of about half as many words is stored: the least of those in the
-run, so that the same run has the same hash wherever it stands (winnowing). So whoever repeats `length` words shares a
-hash with the passage. Hashes only name candidates; their texts are compared.
+run, so that the same run has the same hash wherever it stands (winnowing). So a text that repeats `length` words shares
+a hash with the passage. Hashes only name candidates; their texts are compared.
 
 Only what was said in private spaces is indexed, a batch at a time and outside the writer, up to where the words of the
 agent's recall are indexed (`consciousness.recall.settling`). What is newer is compared word for word. When a space

@@ -24,7 +24,7 @@ _KEYS: Final = UUID("2b0f7f57-3f8e-4d6a-9d4e-6b6f6a5f3c10")
 
 @dataclass(frozen=True, slots=True)
 class ToolFile:
-    """A file that a tool returns. The agent is told of it, can read it, and can send it to people.
+    """A file that a tool returns. The agent is told about it, can read it, and can send it to people.
 
     ```python
     from denizen import ToolFile, tool
@@ -56,7 +56,7 @@ class Result:
 
     text: str
     files: tuple[FileId, ...] = ()
-    """Uploads of the agent, which it has for good as soon as the result is recorded."""
+    """Uploads of the agent, which it has permanently as soon as the result is recorded."""
 
 
 StoreFile = Callable[[AgentId, ToolFile, FileId], Awaitable[File]]
@@ -94,5 +94,5 @@ async def _stored(
 
 
 def give(tx: Tx, agent_id: AgentId, file_ids: tuple[FileId, ...]) -> None:
-    """Let the agent have these uploads of its own for good, in the transaction that records the result."""
+    """Let the agent have these uploads of its own permanently, in the transaction that records the result."""
     attaching.give(tx, agent_id, attaching.attachable(tx, agent_id, file_ids))

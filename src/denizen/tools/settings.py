@@ -126,7 +126,7 @@ class HttpTool(_Defined):
     """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
     effect: bool | None = None
     """Whether it does more than read. Then, after text from outside, it may need an approval. By default every method
-    but GET does, and a GET if an argument is a link: whoever owns the address learns something."""
+    but GET does, and a GET if an argument is a link: the owner of the address learns something."""
     needs: Literal["trusted"] | None = None
     """`trusted`: once the request held text from outside, a person approves each call."""
     kinds: dict[str, Kind] = Field(default_factory=dict[str, Kind])

@@ -15,12 +15,11 @@ from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from denizen.bridges.discord import events
-from denizen.bridges.discord.events import Known
 from denizen.bridges.discord.kind import DiscordSettings
 from denizen.bridges.discord.rest import NOT_ACCEPTED, Rest
 from denizen.bridges.drafts import WRITING
 from denizen.bridges.http_service import ServiceError, as_object, as_objects, as_seconds
-from denizen.bridges.live_reading import LiveFrame, LiveReader
+from denizen.bridges.live_reading import EventContext, LiveFrame, LiveReader, SocketAdapter
 from denizen.bridges.port import Author, Batch, Incoming, IncomingFile, Means, Outcome, Outgoing, Sent
 from denizen.bridges.sockets import Socket, SocketEnded
 from denizen.bridges.texts import draft_of, handles_in, named, parts_of, utf16_units, with_accounts
@@ -40,7 +39,7 @@ _ENDS: Final = {
 }
 
 
-class DiscordAdapter:
+class DiscordAdapter(SocketAdapter):
     """The connection of one bot."""
 
     def __init__(self, settings: DiscordSettings, means: Means) -> None:
@@ -48,7 +47,7 @@ class DiscordAdapter:
         self._rest = Rest(settings, means)
         self._socket = Socket("Discord", means.outbound.client(settings.allow_private), self._hear)
         self._reader = LiveReader(self, means.clock)
-        self._known = Known(speaker=settings.speaker)
+        self._known = EventContext(speaker=settings.speaker)
         self._session = ""
         """The session that can be resumed, and where; empty: none."""
         self._resume_url = ""
@@ -59,21 +58,7 @@ class DiscordAdapter:
         self._beats: list[int] = []
         self.drafts: Literal["none", "kept", "vanishing"] = "kept" if settings.streaming else "none"
 
-    async def close(self) -> None:
-        await self._socket.close()
-
-    async def news(self) -> None:
-        await self._socket.news.wait()
-        self._socket.news.clear()
-
-    async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
-        return await self._reader.read(rooms)
-
     # The gateway
-
-    @property
-    def is_connected(self) -> bool:
-        return self._socket.is_open
 
     async def connect(self) -> bool:
         await self._ready()
@@ -216,7 +201,7 @@ class DiscordAdapter:
         files = [await self._file(each) for each in as_objects(message.get("attachments"))]
         return events.message_of(message, await self._known_of(message), files)
 
-    async def _known_of(self, message: Mapping[str, Any]) -> Known:
+    async def _known_of(self, message: Mapping[str, Any]) -> EventContext:
         return replace(self._known, handles=await self._means.handles(events.users_in(message)))
 
     async def _file(self, file: Mapping[str, Any]) -> IncomingFile:

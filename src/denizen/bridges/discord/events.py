@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from denizen.bridges.http_service import as_object, as_objects
+from denizen.bridges.live_reading import EventContext
 from denizen.bridges.port import (
     Incoming,
     IncomingDeletion,
@@ -28,18 +28,6 @@ _CARRIED: Final = (0, 19)
 _USER: Final = re.compile(r"<@!?(\d+)>")
 _OTHER: Final = re.compile(r"<(?:#|@&)(\d+)>")
 _EMOJI: Final = re.compile(r"<a?(:\w+:)\d+>")
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known when events are read."""
-
-    user: str = ""
-    """The id of the bot."""
-    speaker: str = ""
-    """The handle of the agent that the bot is."""
-    handles: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The handles here of users there."""
 
 
 def instant_of(id: str) -> Instant:
@@ -62,7 +50,7 @@ def users_in(message: Mapping[str, Any]) -> set[str]:
     return set(_USER.findall(str(message.get("content") or "")))
 
 
-def incoming(event: Mapping[str, Any], known: Known, files: Sequence[IncomingFile] = ()) -> list[Incoming]:
+def incoming(event: Mapping[str, Any], known: EventContext, files: Sequence[IncomingFile] = ()) -> list[Incoming]:
     """What an event of the gateway is here; empty for what is not carried."""
     match event.get("t"):
         case "MESSAGE_CREATE":
@@ -87,7 +75,7 @@ def _deletion(id: str) -> IncomingDeletion:
     return IncomingDeletion(f"{id}:deleted", Writer("deleted", "Somebody", verified=True), id)
 
 
-def _reaction(event: Mapping[str, Any], known: Known) -> list[Incoming]:
+def _reaction(event: Mapping[str, Any], known: EventContext) -> list[Incoming]:
     user, of, emoji = str(event.get("user_id")), str(event.get("message_id")), as_object(event.get("emoji"))
     if user == known.user:
         return []
@@ -98,11 +86,13 @@ def _reaction(event: Mapping[str, Any], known: Known) -> list[Incoming]:
     return [IncomingReaction(f"{of}:{user}:{name}:{event.get('s')}", writer, of, shown, removed)]
 
 
-def is_ours(message: Mapping[str, Any], known: Known) -> bool:
+def is_ours(message: Mapping[str, Any], known: EventContext) -> bool:
     return as_object(message.get("author")).get("id") == known.user
 
 
-def message_of(message: Mapping[str, Any], known: Known, files: Sequence[IncomingFile] = ()) -> IncomingMessage | None:
+def message_of(
+    message: Mapping[str, Any], known: EventContext, files: Sequence[IncomingFile] = ()
+) -> IncomingMessage | None:
     """A message; None for what the bot has written, and for what Discord itself says."""
     text, id = text_of(message, known), str(message.get("id"))
     if is_ours(message, known) or message.get("type") not in _CARRIED or (not text and not files):
@@ -130,7 +120,7 @@ def edited_at(message: Mapping[str, Any]) -> Instant | None:
         return None
 
 
-def edit_of(message: Mapping[str, Any], known: Known) -> IncomingEdit | None:
+def edit_of(message: Mapping[str, Any], known: EventContext) -> IncomingEdit | None:
     """The newest edit of a message. Discord also tells of a message that got a preview of a link: that is none."""
     at = edited_at(message)
     if at is None or "content" not in message or is_ours(message, known):
@@ -157,7 +147,7 @@ def typing_of(event: Mapping[str, Any]) -> Writer | None:
     return _writer(user, member) if user and not user.get("bot") else None
 
 
-def text_of(message: Mapping[str, Any], known: Known) -> str:
+def text_of(message: Mapping[str, Any], known: EventContext) -> str:
     """The text, with `@handle` for people who are known here, and `@name` for others."""
     names = {str(each.get("id")): _writer(each, {}).name for each in as_objects(message.get("mentions"))}
 

@@ -62,7 +62,7 @@ def _claim(claim: str) -> tuple[str, str, str] | None:
 
 
 def _vouches(claim: tuple[str, str, str], domain: str) -> bool:
-    """Whether it passed for the domain of the sender, or one above: whoever owns that decides about this one."""
+    """Whether it passed for the domain of the sender, or one above: its owner decides about this one."""
     _, result, of = claim
     return result == "pass" and "." in of and (domain == of or domain.endswith(f".{of}"))
 

@@ -1,4 +1,4 @@
-"""A connection to an IMAP server (RFC 9051, and 3501), as much of it as a bridge needs. It changes nothing there.
+"""A connection to an IMAP server (RFC 9051, and 3501), as much as a bridge needs. It changes nothing there.
 
 The standard library has no IMAP without a thread for each connection, and none that waits for new mail.
 """
@@ -52,7 +52,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedMail:
     """A mail: its number, when the server got it (in seconds), and itself; of a very large one only its headers."""
 
     uid: int
@@ -147,7 +147,7 @@ class Imap:
         lines = await self.command(f"UID FETCH {uids} (UID INTERNALDATE)")
         return {uid: _received(each.text) for each in lines if (uid := _number(each.text, "UID")) is not None}
 
-    async def fetch(self, uid: int) -> Fetched | None:
+    async def fetch(self, uid: int) -> FetchedMail | None:
         """The mail; None if it was deleted. Does not mark it as read."""
         lines = await self.command(f"UID FETCH {uid} (UID INTERNALDATE RFC822.SIZE)")
         known = next((each for each in lines if _number(each.text, "UID") == uid), None)
@@ -157,7 +157,7 @@ class Imap:
         part = "BODY.PEEK[]" if whole else "BODY.PEEK[HEADER]"
         lines = await self.command(f"UID FETCH {uid} (UID {part})")
         data = next((each.literals[0] for each in lines if each.literals and _number(each.text, "UID") == uid), None)
-        return None if data is None else Fetched(uid, _received(known.text), data, whole)
+        return None if data is None else FetchedMail(uid, _received(known.text), data, whole)
 
     async def sent_folders(self) -> list[str]:
         """The folders that hold copies of what was sent, in the server's spelling."""

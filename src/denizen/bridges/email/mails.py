@@ -1,6 +1,6 @@
 """Mails as what they are here, and messages as mails. Pure.
 
-A mail that breaks the rules is read as far as it goes: whoever sent it gets an answer to what could be read.
+A mail that breaks the rules is read as far as possible: its sender gets an answer to what could be read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTS: Final = 10_000
 HEADER_CHARACTERS: Final = 10_000
 TITLE_CHARACTERS: Final = 100
 WHOLE_NAME: Final = "mail.txt"
-"""The file that has the whole text, where not all of it is said."""
+"""The file with the whole text, if the message is shortened."""
 
 _ID: Final = re.compile(r"<[^<>\s]{1,480}>")
 _REPLY: Final = re.compile(r"^\s*((re|aw|wg|fw|fwd|sv|antw|tr|rv)(\[\d+\])?\s*:\s*)+", re.IGNORECASE)
@@ -167,7 +167,7 @@ def _returned(mail: Message[Any, Any]) -> list[str]:
 
 
 def _content(mail: Message[Any, Any], *, whole: bool) -> tuple[str, tuple[IncomingFile, ...]]:
-    """What the mail says, and its files; the whole text is one of them where not all of it is said."""
+    """What the mail says, and its files; the whole text is one of them if the message is shortened."""
     if not whole:
         return "[This mail is too large to be read here. It is in the mailbox.]", ()
     plain: str | None = None

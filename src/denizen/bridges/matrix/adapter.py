@@ -299,7 +299,7 @@ class MatrixAdapter:
         return contents
 
     async def _edit(self, room_id: str, what: Outgoing) -> Outcome:
-        """Replace the text of the message; a part that is not needed any more says so."""
+        """Replace the text of the message; a part that is no longer needed says so."""
         user = await self._author(room_id, what)
         texts, there = parts_of(what.text, events.PART_BYTES, bytes_in), (what.of or "", *what.also)
         # What does not fit into the parts that are there is said in the last of them, cut.
@@ -400,7 +400,7 @@ class MatrixAdapter:
         return Sent(await self._put(room_id, self._bot, "m.room.message", what.id, content))
 
     async def _room_with(self, account: str) -> str:
-        """A room with this account alone. Its alias is made from the account: there is one, whoever asks."""
+        """A room with this account alone. Its alias is made from the account: there is one for everybody who asks."""
         local, _, server = self._bot.removeprefix("@").partition(":")
         alias = f"{local}_{hashlib.sha256(account.encode()).hexdigest()[:24]}"
         wanted = {"room_alias_name": alias, "is_direct": True, "preset": "trusted_private_chat", "invite": [account]}

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from denizen.bridges.http_service import ServiceError, as_object, as_objects
-from denizen.bridges.live_reading import LiveFrame, LiveReader
+from denizen.bridges.live_reading import LiveFrame, LiveReader, SocketAdapter
 from denizen.bridges.pacing import Pace
 from denizen.bridges.port import Author, Batch, Incoming, IncomingFile, Means, Outcome, Outgoing, OutgoingFile, Sent
 from denizen.bridges.slack import events
 from denizen.bridges.slack.emoji import name_of
-from denizen.bridges.slack.events import Known, at
+from denizen.bridges.slack.events import SlackContext, at
 from denizen.bridges.slack.kind import SlackSettings
 from denizen.bridges.slack.web_api import WebApi
 from denizen.bridges.sockets import Socket
@@ -31,7 +31,7 @@ CUSTOMIZE: Final = "chat:write.customize"
 _GONE: Final = ("message_not_found", "cant_update_message", "cant_delete_message", "file_not_found", "file_deleted")
 
 
-class SlackAdapter:
+class SlackAdapter(SocketAdapter):
     """The connection of one app."""
 
     def __init__(self, settings: SlackSettings, means: Means) -> None:
@@ -40,27 +40,13 @@ class SlackAdapter:
         self._socket = Socket("Slack", means.outbound.client(settings.allow_private), self._hear)
         self._reader = LiveReader(self, means.clock)
         self._pace = Pace(means.clock, seconds=1, burst=10)
-        self._known = Known(speaker=settings.speaker)
+        self._known = SlackContext(speaker=settings.speaker)
         self._names: dict[str, str] = {}
         self._customizes = True
         """Whether messages may have the name of their author."""
         self.drafts: Literal["none", "kept", "vanishing"] = "kept" if settings.streaming else "none"
 
-    async def close(self) -> None:
-        await self._socket.close()
-
-    async def news(self) -> None:
-        await self._socket.news.wait()
-        self._socket.news.clear()
-
-    async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
-        return await self._reader.read(rooms)
-
     # The socket
-
-    @property
-    def is_connected(self) -> bool:
-        return self._socket.is_open
 
     async def connect(self) -> bool:
         await self._ready()
@@ -134,7 +120,7 @@ class SlackAdapter:
         files = [await self._file(each) for each in events.files_of(event)]
         return events.incoming(event, await self._known_of(event), files)
 
-    async def _known_of(self, event: Mapping[str, Any]) -> Known:
+    async def _known_of(self, event: Mapping[str, Any]) -> SlackContext:
         users = events.users_in(event)
         for user in users - self._names.keys() - {self._known.user}:
             self._names[user] = await self._name(user)

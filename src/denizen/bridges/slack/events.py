@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from denizen.bridges.http_service import as_object, as_objects
+from denizen.bridges.live_reading import EventContext
 from denizen.bridges.port import (
     Incoming,
     IncomingDeletion,
@@ -36,18 +37,12 @@ _CALLS_ALL: Final = re.compile(r"<(?=!|@|#)")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known when events are read."""
+class SlackContext(EventContext):
+    """Slack also has names of users, and the app's bot has an id beside its user."""
 
-    user: str = ""
-    """The user of the app's bot."""
     bot: str = ""
     """The id of the app's bot."""
-    speaker: str = ""
-    """The handle of the agent that the app is."""
     names: Mapping[str, str] = field(default_factory=dict[str, str])
-    handles: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The handles here of users there."""
 
 
 def at(ts: Any) -> Decimal:
@@ -87,14 +82,14 @@ def files_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each for each in as_objects(event.get("files")) if is_new and each.get("mode") != "tombstone"]
 
 
-def is_ours(message: Mapping[str, Any], known: Known) -> bool:
+def is_ours(message: Mapping[str, Any], known: SlackContext) -> bool:
     """Whether the app itself wrote it."""
     return (known.bot, known.user) != ("", "") and (
         message.get("bot_id") == known.bot or message.get("user") == known.user
     )
 
 
-def incoming(event: Mapping[str, Any], known: Known, files: Sequence[IncomingFile] = ()) -> Incoming | None:
+def incoming(event: Mapping[str, Any], known: SlackContext, files: Sequence[IncomingFile] = ()) -> Incoming | None:
     """What an event is here; None for what is not carried, and for what the app has written."""
     match event.get("type"), event.get("subtype"):
         case "reaction_added" | "reaction_removed", _:
@@ -111,7 +106,7 @@ def incoming(event: Mapping[str, Any], known: Known, files: Sequence[IncomingFil
             return None
 
 
-def edit_of(message: Mapping[str, Any], known: Known) -> IncomingEdit | None:
+def edit_of(message: Mapping[str, Any], known: SlackContext) -> IncomingEdit | None:
     """The newest edit of a message; None if it was not edited, or is the app's own."""
     edited = as_object(message.get("edited")).get("ts")
     if edited is None or is_ours(message, known):
@@ -120,7 +115,7 @@ def edit_of(message: Mapping[str, Any], known: Known) -> IncomingEdit | None:
     return IncomingEdit(f"{ts}:{edited}", _writer(message, known), ts, text_of(message, known))
 
 
-def _changed(event: Mapping[str, Any], known: Known) -> Incoming | None:
+def _changed(event: Mapping[str, Any], known: SlackContext) -> Incoming | None:
     message, before = as_object(event.get("message")), as_object(event.get("previous_message"))
     if message.get("subtype") == "tombstone":  # It was deleted, and has replies.
         ts = str(message.get("ts"))
@@ -129,7 +124,7 @@ def _changed(event: Mapping[str, Any], known: Known) -> Incoming | None:
     return None if message.get("text") == before.get("text") else edit_of(message, known)
 
 
-def _reaction(event: Mapping[str, Any], known: Known) -> IncomingReaction | None:
+def _reaction(event: Mapping[str, Any], known: SlackContext) -> IncomingReaction | None:
     user, of = str(event.get("user")), str(as_object(event.get("item")).get("ts"))
     if user == known.user:
         return None
@@ -138,7 +133,7 @@ def _reaction(event: Mapping[str, Any], known: Known) -> IncomingReaction | None
     return IncomingReaction(id, _writer(event, known), of, emoji_of(name), removed)
 
 
-def _message(event: Mapping[str, Any], known: Known, files: Sequence[IncomingFile]) -> IncomingMessage | None:
+def _message(event: Mapping[str, Any], known: SlackContext, files: Sequence[IncomingFile]) -> IncomingMessage | None:
     text, ts, thread = text_of(event, known), str(event.get("ts")), event.get("thread_ts")
     if is_ours(event, known) or (not text and not files):
         return None
@@ -154,7 +149,7 @@ def _message(event: Mapping[str, Any], known: Known, files: Sequence[IncomingFil
     )
 
 
-def _writer(event: Mapping[str, Any], known: Known) -> Writer:
+def _writer(event: Mapping[str, Any], known: SlackContext) -> Writer:
     bot, user = event.get("bot_id"), event.get("user")
     if bot:
         profile = as_object(event.get("bot_profile"))
@@ -163,7 +158,7 @@ def _writer(event: Mapping[str, Any], known: Known) -> Writer:
     return Writer(str(user), known.names.get(str(user)) or str(user), verified=True)
 
 
-def text_of(message: Mapping[str, Any], known: Known) -> str:
+def text_of(message: Mapping[str, Any], known: SlackContext) -> str:
     """The text of a message as Markdown, with `@handle` for people who are known here."""
     parts = _CODE.split(str(message.get("text") or ""))
     text = "".join(html.unescape(part if odd else _as_markdown(part, known)) for part, odd in _marked(parts)).strip()
@@ -174,7 +169,7 @@ def _marked(parts: Sequence[str]) -> list[tuple[str, bool]]:
     return [(each, position % 2 == 1) for position, each in enumerate(parts)]
 
 
-def _as_markdown(text: str, known: Known) -> str:
+def _as_markdown(text: str, known: SlackContext) -> str:
     def mention(found: re.Match[str]) -> str:
         user = found[1]
         if user == known.user and known.speaker:

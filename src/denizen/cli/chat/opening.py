@@ -15,7 +15,7 @@ from denizen.settings.shape import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedClient:
     """A working client, and a note on what it is connected to."""
 
     client: Client
@@ -23,13 +23,13 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, url: str | None, token: str | None) -> AsyncGenerator[Opened]:
+async def opened(settings: Settings, url: str | None, token: str | None) -> AsyncGenerator[OpenedClient]:
     """Provides a client. An explicit address has to answer; the usual one may be silent."""
     usual = server_url(settings)
     if url is not None or await is_denizen(usual):
         async with client_for(settings, url or usual, token) as client:
             await _check_token(client, settings, given=url is not None)
-            yield Opened(client)
+            yield OpenedClient(client)
         return
     # Imported here: talking to a server needs none of it, and it takes seconds.
     with importing("denizen.cli.in_process"):
@@ -37,7 +37,7 @@ async def opened(settings: Settings, url: str | None, token: str | None) -> Asyn
 
     async with open_application(settings, agents=True) as application:
         remark = f"No server runs at {usual}: the agents live in this process, until you leave."
-        yield Opened(application.client, remark)
+        yield OpenedClient(application.client, remark)
 
 
 async def _check_token(client: Client, settings: Settings, *, given: bool) -> None:

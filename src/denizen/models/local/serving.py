@@ -1,6 +1,6 @@
 """The program that serves the local model: `python serving.py WEIGHTS WANTED`, with the key on stdin.
 
-It prints its address once it answers, and ends when nobody holds a lock on the file WANTED any more. A process of its
+It prints its address once it answers, and ends when nobody holds a lock on the file WANTED any longer. A process of its
 own keeps the computation off the event loop's process, and several runtimes can share it.
 """
 
@@ -17,7 +17,7 @@ CONTEXT_TOKENS: Final = 4_096
 
 
 def main(weights: str, wanted: str) -> None:
-    """Serves until nobody holds the lock any more."""
+    """Serves until nobody holds the lock any longer."""
     server = _serve(weights, sys.stdin.readline().strip())
     with Path(wanted).open() as file:
         sys.stdout.write(f"{server.listening_address}\n")

@@ -235,7 +235,7 @@ class Translation:
             )
 
     def _log(self, number: int, exchange: Exchange) -> Iterator[tuple[EntryKind, ModelMessage]]:
-        """What the agent read, said and was told of it, as it would be if it had lived here."""
+        """What the agent read, said and was told, as it would be if it had lived here."""
         from pydantic_ai.messages import (
             ModelRequest,
             ModelResponse,

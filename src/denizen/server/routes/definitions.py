@@ -10,7 +10,7 @@ from fastapi import Request
 from denizen.agents import applying, managing
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
-from denizen.portability.hiding import Hidden
+from denizen.portability.hiding import DefinitionWithoutSecrets
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.router import new_router
@@ -57,5 +57,5 @@ async def get_document(request: Request, caller: Admin, agent_id: str) -> Docume
 def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:
     agent = managing.find(tx, caller.requester, agent_id)
     document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle, caller.entity.id)
-    hidden = Hidden(agent.definition).definition
+    hidden = DefinitionWithoutSecrets(agent.definition).definition
     return {name: hidden.get(name, each) for name, each in cast("dict[str, Any]", plain(document)).items()}

@@ -13,7 +13,6 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 
-from denizen.clock import moment
 from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.files.pictures import THUMBNAIL, is_picture
 from denizen.files.storing import CHUNK_BYTES, File
@@ -23,6 +22,7 @@ from denizen.server.bodies import parse_json
 from denizen.server.context import Context, context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
+from denizen.server.shapes.filling import filled
 from denizen.shapes.files import FileLink, FileOut, FileUsage
 
 router = new_router()
@@ -277,14 +277,5 @@ def _range(wanted: str | None, size: int) -> tuple[int, int]:
 
 
 async def _out(request: Request, file: File) -> FileOut:
-    return FileOut(
-        id=file.id,
-        name=file.name,
-        media_type=file.media_type,
-        size=file.size,
-        arrived=await context_of(request).runtime.files.arrived(file),
-        complete=file.is_complete,
-        message_id=file.message_id,
-        alt=file.alt,
-        created_at=moment(file.created_at),
-    )
+    arrived = await context_of(request).runtime.files.arrived(file)
+    return filled(FileOut, file, arrived=arrived, complete=file.is_complete)

@@ -13,7 +13,7 @@ from denizen.access.roles import reaches
 from denizen.agents import managing, registry
 from denizen.agents.inspection import inspect, readable_event, readable_record
 from denizen.consciousness import compaction, log, privacy, replay
-from denizen.consciousness.log import Dated, Entry
+from denizen.consciousness.log import DatedEntry, Entry
 from denizen.consciousness.privacy import Reader, Run, stand_in
 from denizen.cycles import records
 from denizen.cycles.records import CycleRecord
@@ -300,7 +300,7 @@ def _log(tx: Tx, agent_id: str, caller: Caller, after: int, before: int | None, 
     )
 
 
-def _log_entry(first: Dated, run: Run, reader: Reader) -> LogEntry:
+def _log_entry(first: DatedEntry, run: Run, reader: Reader) -> LogEntry:
     if run.hidden:
         return private_log_entry_out(first, run)
     return log_entry_out(replace(first, entry=_with_names(reader.tx, reader.agent_id, reader.entry(first.entry))))

@@ -20,6 +20,7 @@ from fastapi import Header, Request, Response
 from pydantic import JsonValue
 from starlette.types import Receive
 
+from denizen.access.requesters import agent_id_of
 from denizen.agents import managing, registry
 from denizen.agents.chatting import AnswerState, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
 from denizen.agents.explaining import answer_so_far
@@ -27,7 +28,7 @@ from denizen.agents.resending import ResentRequest
 from denizen.agents.side_tasks import TaskMessage, answer_for_agent, answer_for_panel
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
-from denizen.errors import DenizenError, InvalidInput, NotFound
+from denizen.errors import DenizenError, InvalidInput
 from denizen.ids import SpaceId, new_id
 from denizen.models.token_ids import texts_of_tokens
 from denizen.models.tokens import estimate
@@ -42,7 +43,7 @@ from denizen.server.growing_text import BETWEEN
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.inline_files import GivenFile, file_in, from_base64
 from denizen.server.problems import KINDS, Problem
-from denizen.server.requested import ProgramCall, Requested, calls_for, requested, result_of
+from denizen.server.requested import ProgramCall, RequestedAnswer, calls_for, requested, result_of
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
 from denizen.server.routes.chat import ask, seen_by
@@ -133,14 +134,6 @@ def _shown(tx: Tx, agent: registry.Agent, owner: str) -> ModelOut:
     return ModelOut(id=agent.entity.handle, created=created // SECOND, owned_by=owner)
 
 
-def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
-    """What `find_agent` understands: clients write the handle without its `@`."""
-    try:
-        return directory.find_entity(tx, caller.entity.organization_id, storable(named)).id
-    except NotFound:
-        return named
-
-
 @router.post(
     "/chat/completions",
     summary="Send a message to an agent and get its answer",
@@ -171,7 +164,7 @@ async def complete_chat(
     return _completion(context, asked_for, begun.id, *await begun.whole(request.receive))
 
 
-class Begun(Protocol):
+class RunningCompletion(Protocol):
     """An answer that is under way."""
 
     @property
@@ -193,7 +186,7 @@ class Begun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Continued:
+class ContinuedMessage:
     """The earlier message whose conversation a request continues."""
 
     message_id: str
@@ -206,9 +199,9 @@ async def begin(
     asked_for: CompletionRequest,
     key: str | None,
     retries: str | None,
-    continued: Callable[[Tx, Caller], Continued | None] = lambda _tx, _caller: None,
+    continued: Callable[[Tx, Caller], ContinuedMessage | None] = lambda _tx, _caller: None,
     ignored: Sequence[str] = (),
-) -> Begun:
+) -> RunningCompletion:
     """Posts the last message of the user, to an agent or a panel, or has the utility model answer a side task.
 
     `ignored` are fields of the request that have no effect; the answer's headers say so.
@@ -239,8 +232,8 @@ async def _ask(
     asked_for: CompletionRequest,
     key: str | None,
     retries: str | None,
-    continued: Continued | None,
-) -> tuple[Requested, AwaitedMessage]:
+    continued: ContinuedMessage | None,
+) -> tuple[RequestedAnswer, AwaitedMessage]:
     """Posts the last message of the user, or gives the results of tools that follow it."""
     results = _results(asked_for.messages)
     agent = await context.runtime.db.read(_agent, asked_for.model, caller)
@@ -258,7 +251,7 @@ async def _ask(
     return wanted, await ask(context.runtime, caller, question, key, said.files)
 
 
-def _wanted(asked_for: CompletionRequest, others: Collection[str] = ()) -> Requested:
+def _wanted(asked_for: CompletionRequest, others: Collection[str] = ()) -> RequestedAnswer:
     tools = [each.function for each in asked_for.tools or []]
     return requested(tools, asked_for.tool_choice, asked_for.response_format, others)
 
@@ -272,7 +265,7 @@ def _results(messages: Sequence[ChatMessage]) -> list[ToolResult]:
 class _AgentAnswer:
     """Waits for an agent's answer to one message, and has it in the form that the program wants."""
 
-    def __init__(self, context: Context, caller: Caller, asked: AwaitedMessage, wanted: Requested) -> None:
+    def __init__(self, context: Context, caller: Caller, asked: AwaitedMessage, wanted: RequestedAnswer) -> None:
         self._context = context
         self._caller = caller
         self._asked = asked
@@ -385,7 +378,7 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
 
 
 def _agent(tx: Tx, named: str, caller: Caller) -> registry.Agent:
-    return managing.find(tx, caller.requester, _agent_named(tx, named, caller))
+    return managing.find(tx, caller.requester, agent_id_of(tx, caller.requester, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +430,7 @@ def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, text: str) -
         raise InvalidInput("metadata.space: give the id of a space.")
     if space is None and asked_for.user and not caller.token.speaks_for_others:
         space, conversation = _chosen_by_user(tx, asked_for.user, caller)
-    agent = _agent_named(tx, asked_for.model, caller)
+    agent = agent_id_of(tx, caller.requester, asked_for.model)
     return Question(agent, text, space, conversation, dict(metadata) or None)
 
 
@@ -528,7 +521,7 @@ async def _note(context: Context, caller: Caller, answer: AnswerState) -> str:
 class _Chunks:
     """An answer as chunks of a chat completion."""
 
-    def __init__(self, context: Context, asked_for: CompletionRequest, begun: Begun) -> None:
+    def __init__(self, context: Context, asked_for: CompletionRequest, begun: RunningCompletion) -> None:
         self._begun = begun
         options = asked_for.stream_options
         self._with_usage = options is not None and options.include_usage

@@ -1,4 +1,4 @@
-"""Out of the house and into another: an agent with its whole life, or a space with its messages, as JSON Lines."""
+"""Exports and imports an agent with its whole history, or a space with its messages, as JSON Lines."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.requested import ProgramCall
 from denizen.server.router import new_router
-from denizen.server.routes.openai import AnswerEnd, Begun, Continued, RetryCount, begin, error_in
+from denizen.server.routes.openai import AnswerEnd, ContinuedMessage, RetryCount, RunningCompletion, begin, error_in
 from denizen.server.shapes.openai import ErrorOut
 from denizen.server.shapes.responses import ResponseOut, ResponseRequest
 from denizen.server.spoken_for import OpenAICaller
@@ -65,20 +65,20 @@ async def create_response(
     return form.response(*await begun.whole(request.receive))
 
 
-def _continued(tx: Tx, caller: Caller, response_id: str | None) -> Continued | None:
+def _continued(tx: Tx, caller: Caller, response_id: str | None) -> ContinuedMessage | None:
     if response_id is None:
         return None
     try:
         message = posting.get_readable(tx, MessageId(storable(response_id.removeprefix(_ID))), caller.entity.id)
     except NotFound:
         raise NotFound("response", response_id) from None
-    return Continued(message.id, message.space_id)
+    return ContinuedMessage(message.id, message.space_id)
 
 
 class _Form:
     """An answer as a response, whole or as events."""
 
-    def __init__(self, context: Context, asked_for: ResponseRequest, begun: Begun) -> None:
+    def __init__(self, context: Context, asked_for: ResponseRequest, begun: RunningCompletion) -> None:
         self._asked_for = asked_for
         self._begun = begun
         self._created = context.runtime.clock.now() // SECOND

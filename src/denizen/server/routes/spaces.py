@@ -15,6 +15,7 @@ from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.spaces import ReadMark, SpaceChange, SpaceCreate, StopAnswer, space_out
 from denizen.shapes.spaces import ReadState, SpaceList, SpaceOut, StoppedAnswers
 from denizen.spaces import directory, floor, reading
@@ -104,13 +105,7 @@ async def mark_read(request: Request, caller: Authenticated, space_id: str, mark
     """Messages after that number are unread: a smaller number makes messages unread again."""
     where = SpaceId(storable(space_id))
     place = await context_of(request).runtime.spaces.mark_read(where, caller.entity.id, mark.seq)
-    return ReadState(
-        space_id=place.space.id,
-        last_seq=place.last_seq,
-        read_seq=place.read_seq,
-        unread=place.unread,
-        unread_mentions=place.unread_mentions,
-    )
+    return filled(ReadState, place, space_id=place.space.id)
 
 
 def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:

@@ -28,7 +28,7 @@ from denizen.errors import InvalidInput
 from denizen.files.attaching import MOST_FILES
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given, OutsideData
+from denizen.server.shapes.given import OutsideData, RequestBody
 from denizen.shapes.agents import AgentDetail, AgentOut, AgentTrouble, ListedAgent, RestingOut
 from denizen.shapes.examples import KITCHEN, body_example
 from denizen.spaces.handles import check_name, handle_from
@@ -152,7 +152,7 @@ def agent_detail_out(
     )
 
 
-class TryAgain(Given):
+class TryAgain(RequestBody):
     """The space in which an agent tries again."""
 
     model_config = body_example(space=KITCHEN)

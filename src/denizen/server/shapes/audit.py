@@ -10,7 +10,7 @@ from denizen.access.audit import ACTIONS, AuditRecord
 from denizen.access.openings import REASON_CHARACTERS, Opening
 from denizen.clock import moment
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.shapes.audit import AuditEntry, OpeningOut
 from denizen.shapes.examples import body_example
 
@@ -20,7 +20,7 @@ def audit_entry_out(entry: AuditRecord) -> AuditEntry:
     return filled(AuditEntry, entry, what=entry.action if known is None else known.words)
 
 
-class OpenSpace(Given):
+class OpenSpace(RequestBody):
     """Why an owner opens a private space."""
 
     model_config = body_example(reason="A complaint about what was said here.")

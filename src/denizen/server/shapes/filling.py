@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from denizen.clock import moment
 from denizen.shapes.value import Value
@@ -16,8 +16,9 @@ T = TypeVar("T", bound=Value)
 def filled(shape: type[T], *sources: object, **other: Any) -> T:
     """Makes the shape: each field is that of `other`, otherwise the attribute of the first source that has its name.
 
-    Instants become times, and values inside become shapes in the same way. Raises `AttributeError` if a field is
-    nowhere, also if it has a default: a renamed attribute must not be left out silently.
+    Instants become times, and values inside become shapes in the same way. A field with a single possible value needs
+    no attribute. Raises `AttributeError` if another field is nowhere, also if it has a default: a renamed attribute
+    must not be left out silently.
     """
     taken = {name: make(_attribute(sources, name)) for name, make in _makers(shape).items() if name not in other}
     return shape(**taken, **other)
@@ -33,7 +34,12 @@ def _attribute(sources: tuple[object, ...], name: str) -> Any:
 @cache
 def _makers(shape: type[Value]) -> dict[str, Callable[[Any], Any]]:
     """Returns how each field is made from an attribute."""
-    return {name: _maker(field.annotation) for name, field in shape.model_fields.items()}
+    fields = {name: field.annotation for name, field in shape.model_fields.items()}
+    return {name: _maker(annotation) for name, annotation in fields.items() if not _is_constant(annotation)}
+
+
+def _is_constant(annotation: Any) -> bool:
+    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
 
 
 def _maker(annotation: Any) -> Callable[[Any], Any]:

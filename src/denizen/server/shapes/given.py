@@ -11,7 +11,7 @@ from denizen.inbox.outside import check_data
 from denizen.nearest import nearest
 
 
-class Given(BaseModel):
+class RequestBody(BaseModel):
     """The body of a request."""
 
     model_config = ConfigDict(extra="forbid")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from denizen.clock import moment
 from denizen.consciousness.layers import Block, blocks
 from denizen.consciousness.layers import LayerCycle as Told
-from denizen.consciousness.log import Dated, Entry, text_of
+from denizen.consciousness.log import DatedEntry, Entry, text_of
 from denizen.consciousness.privacy import Run
 from denizen.consciousness.replay import as_object
 from denizen.consciousness.selfhood import Era
@@ -64,38 +64,13 @@ if TYPE_CHECKING:
 
 
 def event_out(event: Event) -> EventOut:
-    return EventOut(**_event(event))
-
-
-def _event(event: Event) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "number": event.number,
-        "type": event.type,
-        "lane": event.lane,
-        "wakes": event.wakes,
-        "hop": event.hop,
-        "attempts": event.attempts,
-        "created_at": moment(event.created_at),
-        "text": event.text,
-        "space_id": event.space_id,
-        "space": event.space_name,
-        "sender_id": event.sender_id,
-        "sender": event.sender_name,
-        "sender_kind": event.sender_kind,
-        "message_id": event.message_id,
-        "payload": event.payload,
-        "outside": event.outside,
-    }
+    return filled(EventOut, event, space=event.space_name, sender=event.sender_name)
 
 
 def inbox_event_out(each: InboxEntry) -> InboxEvent:
-    return InboxEvent(
-        **_event(each.event),
-        state=each.state,
-        not_before=moment(each.not_before) if each.not_before else None,
-        cycle_id=each.cycle_id,
-    )
+    event = each.event
+    not_before = moment(each.not_before) if each.not_before else None
+    return filled(InboxEvent, each, event, space=event.space_name, sender=event.sender_name, not_before=not_before)
 
 
 def cycle_out(
@@ -253,33 +228,17 @@ def answer_again_out(again: NewAnswer) -> AnswerAgain:
     )
 
 
-def private_log_entry_out(first: Dated, run: Run) -> LogEntry:
+def private_log_entry_out(first: DatedEntry, run: Run) -> LogEntry:
     """One entry that stands for all entries of the run."""
-    entry = first.entry
-    return LogEntry(
-        seq=entry.seq,
-        cycle=first.cycle,
-        cycle_id=entry.cycle_id,
-        kind="private",
-        at=moment(first.at),
-        tokens=sum(each.tokens for each in run.entries),
-        message=None,
-        private=len(run.entries),
-    )
+    tokens, private = sum(each.tokens for each in run.entries), len(run.entries)
+    fields = {"kind": "private", "tokens": tokens, "message": None, "private": private, "outside": ""}
+    return filled(LogEntry, first, first.entry, **fields)
 
 
-def log_entry_out(each: Dated) -> LogEntry:
+def log_entry_out(each: DatedEntry) -> LogEntry:
     entry = each.entry
-    return LogEntry(
-        seq=entry.seq,
-        cycle=each.cycle,
-        cycle_id=entry.cycle_id,
-        kind=entry.kind,
-        at=moment(each.at),
-        outside=label(entry.outside),
-        tokens=entry.tokens,
-        message=json.loads(entry.encoded),
-    )
+    message, outside = json.loads(entry.encoded), label(entry.outside)
+    return filled(LogEntry, each, entry, message=message, outside=outside, private=0)
 
 
 def recalled_out(found: RecalledPassage) -> Recalled:

@@ -11,7 +11,7 @@ from denizen.masking import masked
 from denizen.models.abilities import Abilities
 from denizen.models.providers import ADDRESS_CHARACTERS
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.shapes.examples import body_example
 from denizen.shapes.models import LocalModel, LocalServer, ModelFacts, TestOut
 
@@ -37,7 +37,7 @@ def local_server_out(found: LocalModels) -> LocalServer:
     return LocalServer(provider=found.prefix, title=found.title, address=found.address, models=models)
 
 
-class TestModel(Given):
+class TestModel(RequestBody):
     """A model to ask for one small call."""
 
     __test__ = False
@@ -60,14 +60,5 @@ def test_out(result: TestResult) -> TestOut:
     if tested is None or result.abilities is None:
         code = None if result.error is None else result.error.code
         return TestOut(name=result.name, ok=False, problem=masked(str(result.error)), code=code)
-    return TestOut(
-        name=result.name,
-        ok=True,
-        called_tool=tested.called_tool,
-        text=tested.text,
-        seconds=round(tested.seconds, 2),
-        input_tokens=tested.input_tokens,
-        output_tokens=tested.output_tokens,
-        thought=tested.thought,
-        facts=model_facts_out(result.abilities),
-    )
+    fields = {"ok": True, "seconds": round(tested.seconds, 2), "facts": model_facts_out(result.abilities)}
+    return filled(TestOut, result, tested, **fields, problem=None, code=None)

@@ -17,7 +17,7 @@ from denizen.panel.rounds import Reply, Round
 from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
 from denizen.reflection.settings import ReflectionSettings
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.server.shapes.spaces import NamedOrganization, message_out
 from denizen.shapes import panels as shapes
 from denizen.shapes.examples import KITCHEN, body_example, example
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from denizen.panel.taking import AdvisorContext
 
 
-class AdvisorIn(Given):
+class AdvisorIn(RequestBody):
     """A new advisor."""
 
     model_config = body_example(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
@@ -69,7 +69,7 @@ class AdvisorIn(Given):
     ] = None
 
 
-class AdvisorChange(Given):
+class AdvisorChange(RequestBody):
     """Changes of an advisor. Fields that are not sent stay unchanged."""
 
     model_config = body_example(active=False)
@@ -122,7 +122,7 @@ def advisor_list_out(listed: Iterable[Advisor]) -> AdvisorList:
     return AdvisorList(advisors=[advisor_out(each) for each in listed])
 
 
-class AdvisorOrder(Given):
+class AdvisorOrder(RequestBody):
     """The order of the advisors."""
 
     model_config = body_example(advisors=[BUBER])
@@ -141,7 +141,7 @@ class AdvisorFile(Value):
     advisors: list[dict[str, Any]]
 
 
-class AdvisorImport(Given):
+class AdvisorImport(RequestBody):
     """The export of `GET …/advisors/export`."""
 
     model_config = body_example(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
@@ -156,7 +156,7 @@ class AdvisorImport(Given):
         return {"format": self.format, "advisors": self.advisors}
 
 
-class GroupChange(Given):
+class GroupChange(RequestBody):
     """Whether the advisors of a group are active."""
 
     model_config = body_example(group="Philosophers", active=False)
@@ -165,7 +165,7 @@ class GroupChange(Given):
     active: bool
 
 
-class SuggestRequest(Given):
+class SuggestRequest(RequestBody):
     """The topic for suggested advisors."""
 
     model_config = body_example(topic="Whether to leave a safe job for a bakery.", count=8)
@@ -178,7 +178,7 @@ def suggestion_out(suggestion: Suggestion) -> SuggestionOut:
     return filled(SuggestionOut, suggestion)
 
 
-class PanelCreate(Given):
+class PanelCreate(RequestBody):
     """A new panel, with you as its owner."""
 
     model_config = body_example(
@@ -196,7 +196,7 @@ class PanelCreate(Given):
     )
 
 
-class PanelChange(Given):
+class PanelChange(RequestBody):
     """Changes of a panel. Fields that are not sent stay unchanged."""
 
     model_config = body_example(settings={"crosstalk": 1, "synthesis": "always", "reflection": {"profile": "basic"}})
@@ -226,7 +226,7 @@ class PanelList(Value):
     panels: list[PanelOut]
 
 
-class AskPanel(Given):
+class AskPanel(RequestBody):
     """A message to a panel."""
 
     model_config = body_example(text="@martin-buber What do I overlook?")
@@ -300,7 +300,7 @@ def round_out(told: Round, message: Message | None = None) -> RoundOut:
     )
 
 
-class VoiceChoice(Given):
+class VoiceChoice(RequestBody):
     """The advisor of a request."""
 
     model_config = body_example(advisor=BUBER)
@@ -310,7 +310,7 @@ class VoiceChoice(Given):
     ] = None
 
 
-class CrosstalkRequest(Given):
+class CrosstalkRequest(RequestBody):
     """The number of cross-talk rounds."""
 
     model_config = body_example(rounds=1)
@@ -318,7 +318,7 @@ class CrosstalkRequest(Given):
     rounds: Annotated[int, Field(ge=1, le=MOST_CROSSTALK)] = 1
 
 
-class VoteRequest(Given):
+class VoteRequest(RequestBody):
     """The question of a vote."""
 
     model_config = body_example(question="Should I sign by Friday?")

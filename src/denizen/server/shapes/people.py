@@ -11,7 +11,7 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings, SecretHosts
 from denizen.server.auth import Caller
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.shapes import people as shapes
 from denizen.shapes.examples import body_example, example
 from denizen.shapes.people import EntityOut, Me, OrganizationOut, TokenOut
@@ -35,7 +35,7 @@ def organization_detail_out(organization: Organization, settings: OrganizationSe
     return OrganizationDetail(id=organization.id, name=organization.name, settings=settings)
 
 
-class SettingsChange(Given):
+class SettingsChange(RequestBody):
     """Settings of the organization: fields that are not sent stay unchanged, null resets one to its default."""
 
     model_config = body_example(spaces_by="admin")
@@ -67,7 +67,7 @@ class SettingsChange(Given):
     ] = None
 
 
-class OrganizationChange(Given):
+class OrganizationChange(RequestBody):
     """Changes of the organization. Fields that are not sent stay unchanged."""
 
     model_config = body_example(name="Our house", settings={"spaces_by": "admin"})
@@ -80,7 +80,7 @@ def entity_out(profile: Profile) -> EntityOut:
     return filled(EntityOut, profile.entity, profile)
 
 
-class EntityCreate(Given):
+class EntityCreate(RequestBody):
     """A new person or service."""
 
     model_config = body_example(kind="human", name="Sam", handle="sam", role="member")
@@ -93,7 +93,7 @@ class EntityCreate(Given):
     )
 
 
-class OwnChange(Given):
+class OwnChange(RequestBody):
     """Changes of your own account."""
 
     model_config = body_example(name="Samira")
@@ -101,7 +101,7 @@ class OwnChange(Given):
     name: str
 
 
-class EntityChange(Given):
+class EntityChange(RequestBody):
     """Changes of a person or service. Fields that are not sent stay unchanged."""
 
     model_config = body_example(name="Samira")
@@ -112,14 +112,5 @@ class EntityChange(Given):
 
 def me_out(caller: Caller, organization: Organization, settings: OrganizationSettings) -> Me:
     who, token = caller.entity, caller.token
-    return Me(
-        id=who.id,
-        kind=who.kind,
-        handle=who.handle,
-        name=who.name,
-        role=caller.role,
-        organization=OrganizationOut(
-            id=organization.id, name=organization.name, remote_pictures=settings.remote_pictures
-        ),
-        token=filled(TokenOut, token),
-    )
+    of = filled(OrganizationOut, organization, settings)
+    return filled(Me, who, role=caller.role, organization=of, token=filled(TokenOut, token))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.shapes.examples import body_example
 
 _KEYS = {
@@ -15,7 +15,7 @@ _KEYS = {
 }
 
 
-class PushKeys(Given):
+class PushKeys(RequestBody):
     """The keys of a subscription, as the browser writes them."""
 
     model_config = body_example(**_KEYS)
@@ -24,7 +24,7 @@ class PushKeys(Given):
     auth: Annotated[str, Field(max_length=100)]
 
 
-class PushSubscribe(Given):
+class PushSubscribe(RequestBody):
     """A subscription, as `PushSubscription.toJSON()` of a browser gives it."""
 
     model_config = body_example(endpoint="https://push.example.com/send/f1", keys=_KEYS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.clock import Instant, moment
+from denizen.server.shapes.filling import filled
 from denizen.shapes.sizes import DaySize, OrganizationSize, SizeOut
 from denizen.spaces.sizes import DAY, Growth, Size
 
@@ -26,10 +27,4 @@ def size_out(
 
 
 def _day(size: Size) -> DaySize:
-    return DaySize(
-        day=moment(Instant(size.day * DAY)).date(),
-        bytes=size.bytes,
-        file_bytes=size.file_bytes,
-        messages=size.messages,
-        cycles=size.cycles,
-    )
+    return filled(DaySize, size, day=moment(Instant(size.day * DAY)).date())

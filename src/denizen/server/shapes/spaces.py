@@ -14,7 +14,7 @@ from denizen.ids import AgentId, EntityId
 from denizen.panel.unanswered import PanelStatus
 from denizen.server.shapes.agents import agent_trouble_out
 from denizen.server.shapes.filling import filled
-from denizen.server.shapes.given import Given
+from denizen.server.shapes.given import RequestBody
 from denizen.shapes.examples import body_example
 from denizen.shapes.spaces import FLOOR, RUN_LIMIT, Author, MemberOut, MessageOut, ReactionOut, SpaceOut, StatusOut
 from denizen.shapes.vocabulary import MOST_DAYS
@@ -45,7 +45,7 @@ NamedOrganization = Annotated[
 ]
 
 
-class SpaceCreate(Given):
+class SpaceCreate(RequestBody):
     """A new space, with you as its owner."""
 
     model_config = body_example(name="Kitchen", members=["@ada", "@sam"], private=False)
@@ -63,7 +63,7 @@ class SpaceCreate(Given):
     ] = None
 
 
-class SpaceChange(Given):
+class SpaceChange(RequestBody):
     """Changes of a space. Fields that are not sent stay unchanged."""
 
     model_config = body_example(name="Big kitchen")
@@ -74,7 +74,7 @@ class SpaceChange(Given):
     agent_run_limit: Annotated[int | None, Field(ge=0, le=LARGEST_RUN_LIMIT, description=RUN_LIMIT)] = None
 
 
-class StopAnswer(Given):
+class StopAnswer(RequestBody):
     """Whose answer is to stop."""
 
     model_config = body_example(agent="@ada")
@@ -84,7 +84,7 @@ class StopAnswer(Given):
     ] = None
 
 
-class MemberAdd(Given):
+class MemberAdd(RequestBody):
     """A new member of a space."""
 
     model_config = body_example(entity="@ada", attention="mentions")
@@ -94,7 +94,7 @@ class MemberAdd(Given):
     role: Annotated[MemberRole, Field(description="Owners and admins manage the space.")] = "member"
 
 
-class MemberChange(Given):
+class MemberChange(RequestBody):
     """Changes of a member. Fields that are not sent stay unchanged."""
 
     model_config = body_example(attention="none")
@@ -103,7 +103,7 @@ class MemberChange(Given):
     role: MemberRole | None = None
 
 
-class ReadMark(Given):
+class ReadMark(RequestBody):
     """Your read position."""
 
     model_config = body_example(seq=7)
@@ -111,7 +111,7 @@ class ReadMark(Given):
     seq: Annotated[int, Field(ge=0, le=2**62, description="The number of the last message that you have read.")]
 
 
-class RetentionSet(Given):
+class RetentionSet(RequestBody):
     """How long to keep the messages of a space."""
 
     model_config = body_example(days=90, archive=False)

@@ -47,6 +47,7 @@ from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, LiveFrame
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import Say, may
 from denizen.server.streams.events import live_event, message_event, payload_event, typed_event
@@ -290,14 +291,7 @@ class AgentFeed:
         )
 
     def _tool(self, cycle: CycleId, effect: EffectRecord) -> Tool:
-        return Tool(
-            agent=self._agent_id,
-            cycle=cycle,
-            step=effect.step,
-            position=effect.position,
-            tool=effect.tool,
-            state=effect.state,
-        )
+        return filled(Tool, effect, agent=self._agent_id, cycle=cycle)
 
     async def _say_what_became(self, frame: CycleChanged) -> None:
         """Sends the end of a skipped or failed cycle, which only the ledger has."""
@@ -324,17 +318,4 @@ class AgentFeed:
 
 
 def _ended(agent_id: AgentId, cycle: CycleRecord) -> CycleEnded:
-    return CycleEnded(
-        agent=agent_id,
-        cycle=cycle.id,
-        number=cycle.number,
-        outcome=cycle.outcome,
-        stop_reason=cycle.stop_reason,
-        summary=cycle.summary,
-        steps=cycle.steps,
-        started_at=moment(cycle.started_at),
-        ended_at=moment(cycle.ended_at),
-        input_tokens=cycle.input_tokens,
-        output_tokens=cycle.output_tokens,
-        cost_micros=cycle.cost_micros,
-    )
+    return filled(CycleEnded, cycle, agent=agent_id, cycle=cycle.id)

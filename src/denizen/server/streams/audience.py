@@ -49,7 +49,7 @@ class Audience(Protocol):
     def readers(self) -> Collection[SpaceReader]: ...
 
     def dismiss(self, readers: Collection[SpaceReader]) -> None:
-        """Sends nothing more to these: they may not read the space any more."""
+        """Sends nothing more to these: they may no longer read the space."""
         ...
 
 
@@ -65,7 +65,7 @@ class OneReader:
 
 
 def without_access(tx: Tx, space_id: SpaceId, readers: Iterable[SpaceReader]) -> set[SpaceReader]:
-    """Returns the readers that are not members of the space, or whose token is not valid any more."""
+    """Returns the readers that are not members of the space, or whose token is no longer valid."""
     asked = set(readers)
     members = _found(tx, {each.entity_id for each in asked}, space_id)
     good = _found(tx, {each.token_id for each in asked} - {tokens.IN_PROCESS}, None) | {tokens.IN_PROCESS}

@@ -43,13 +43,14 @@ from denizen.bus.streams import (
 )
 from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
 from denizen.bus.streams import SpaceRead as SpaceReadFrame
-from denizen.errors import NotAMember, NotFound
+from denizen.errors import NotAMember
 from denizen.ids import CallId, MessageId, SpaceId
 from denizen.reflection.stance_store import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, LiveFrame
 from denizen.server.metadata import metadata_update
+from denizen.server.shapes.filling import filled
 from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import ResumableEvent, Say, may, require_good
 from denizen.server.streams import cursor
@@ -140,13 +141,6 @@ def _new_messages(tx: Tx, space_id: SpaceId, after: int) -> _NewMessages:
 
 def _changed_message(tx: Tx, message_id: MessageId) -> bytes:
     return change_event(posting.get_message(tx, message_id))
-
-
-def _shown_call(tx: Tx, call_id: CallId) -> Call | None:
-    try:
-        return calls.get(tx, call_id)
-    except NotFound:
-        return None  # forgotten
 
 
 def _nothing(tx: Tx) -> None:
@@ -428,8 +422,7 @@ class PersonFeed:
         if place is None:
             raise NotAMember("The reader has left the space.")
         self._follow(around)
-        fields = {"kind": place.kind, "name": place.name, "private": place.private, "last_seq": place.last_seq}
-        await self._say(typed_event(SpaceChanged.model_validate({"space": space_id, **fields})))
+        await self._say(typed_event(filled(SpaceChanged, place, space=space_id)))
         await self._say_live(self._live.seen(around.agents))
 
     async def _say_changed(self, space_id: SpaceId, message_id: MessageId) -> None:
@@ -439,7 +432,7 @@ class PersonFeed:
 
     async def _say_call(self, space_id: SpaceId, call_id: CallId) -> None:
         """Sends the call as it is now: a frame may be older than the change it announces."""
-        call = await self._read_shared(space_id, ("call", call_id), partial(_shown_call, call_id=call_id))
+        call = await self._read_shared(space_id, ("call", call_id), partial(calls.find, id=call_id))
         if call is not None and self._calls[space_id].new([call]):
             await self._say(call_event(call))
 
@@ -471,4 +464,4 @@ def _stance_now(tx: Tx, reader: SpaceReader, frame: StanceChanged) -> AgentStanc
 
 
 def _joined(place: _Place) -> SpaceJoined:
-    return SpaceJoined(space=place.id, kind=place.kind, name=place.name, private=place.private, last_seq=place.last_seq)
+    return filled(SpaceJoined, place, space=place.id)

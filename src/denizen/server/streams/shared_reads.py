@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Read:
-    """A read that has not begun yet: whoever wants the same joins it."""
+    """A read that has not begun yet: readers that want the same join it."""
 
     readers: set[SpaceReader]
     loop: asyncio.AbstractEventLoop
     waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
     """Those who have joined. Not an `asyncio.Event`: it costs twice as much for each of them."""
     told: tuple[set[SpaceReader], Any] | None = None
-    """Those who may not read the space any more, and what was found; None: nobody has read."""
+    """Those who may no longer read the space, and what was found; None: nobody has read."""
 
 
 class SharedReads:
@@ -43,7 +43,7 @@ class SharedReads:
     ) -> T:
         """Returns what `fn` finds in the space. Readers that ask for the same `what` at the same moment get the same.
 
-        Raises `NotAMember` if the reader may not read the space any more.
+        Raises `NotAMember` if the reader may no longer read the space.
         """
         key = (space_id, what)
         while True:

@@ -32,7 +32,6 @@ from denizen.bus.streams import (
     space_topic,
     wanted_payload,
 )
-from denizen.errors import NotFound
 from denizen.ids import CallId, MessageId, SpaceId
 from denizen.server.context import Context
 from denizen.server.live import Live, LiveFrame
@@ -83,13 +82,6 @@ def _space_now(tx: Tx, space_id: SpaceId) -> bytes:
 
 def _metadata_now(tx: Tx, frame: MetadataUpdated) -> bytes:
     return typed_event(metadata_update(tx, frame))
-
-
-def _call_now(tx: Tx, call_id: CallId) -> Call | None:
-    try:
-        return calls.get(tx, call_id)
-    except NotFound:
-        return None  # forgotten
 
 
 def _event(told: Message | Call) -> bytes:
@@ -212,7 +204,7 @@ class SpaceFeed:
                     self._runtime.bus.publish(WANTED, wanted_payload(spaces))
 
     async def _read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Reads something for the audience, without those who may not read the space any more."""
+        """Reads something for the audience, without those who may no longer read the space."""
         readers = self._audience.readers
 
         def read(tx: Tx) -> tuple[set[SpaceReader], T]:
@@ -248,7 +240,7 @@ class SpaceFeed:
 
     async def _say_call(self, call_id: CallId) -> None:
         """Sends the call as it is now: a frame may be older than the change it announces."""
-        call = await self._read(_call_now, call_id)
+        call = await self._read(calls.find, call_id)
         # It is announced by the space and by its agent.
         if call is not None and call.space_id == self._space_id and self._calls.new([call]):
             await self._say(call_event(call))

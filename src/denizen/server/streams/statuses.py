@@ -33,7 +33,7 @@ class StatusFeed:
         return typed_event(SpaceStatuses(space=space_id, statuses=now))
 
     def leave(self, space_id: SpaceId) -> None:
-        """Notes that the reader is not in the space any more."""
+        """Notes that the reader is no longer in the space."""
         self._told.pop(space_id, None)
 
     def moved_by(self, frame: StreamFrame) -> list[SpaceId]:
