@@ -53,6 +53,8 @@ log_line = structlog.get_logger(__name__)
 LOOK_SECONDS: Final = 30.0
 """A room is read at least so often, whatever the service tells."""
 DEFECT: Final = "Something went wrong in the bridge. The log of the server says what."
+DEFECT_TRIES: Final = 20
+"""How often a message is sent that ends in a defect each time: for more than an hour, with the pauses between."""
 UNREADABLE: Final = "Something went wrong while the bridge was reading. The log of the server says what."
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After a defect in reading, the next look is at most so far away."""
@@ -420,7 +422,7 @@ async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
         return await adapter.send(what)
     except Exception:  # A defect of an adapter must not end the bridge.
         log_line.exception("message not sent, by a defect", id=what.id)
-        return Later(DEFECT)
+        return Later(DEFECT, tries=DEFECT_TRIES)
 
 
 def _cursors(tx: Tx, bridge_id: BridgeId) -> dict[str, str | None]:
