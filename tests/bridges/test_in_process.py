@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from denizen.bridges.port import IncomingMessage, Writer
 from denizen.bridges.running import DEFECT_TRIES
 from denizen.bridges.sending import LONGEST_PAUSE_SECONDS
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
@@ -53,3 +56,24 @@ async def test_a_message_that_always_ends_in_a_defect_holds_up_its_room_for_a_wh
     await bay.denizen.bridges.retry(pier.bridge)
     await pier.run()
     assert harbour.said == [f"{ROOM}: Noor: Two", f"{ROOM}: Noor: One"]
+
+
+async def test_an_event_that_always_ends_in_a_defect_holds_up_the_rooms_for_a_while_only(
+    bay: World, harbour: Harbour
+) -> None:
+    """Then it is left out, and the space of its room is told."""
+    pier = await build(bay, harbour)
+    odd = IncomingMessage("odd", Writer("@eve:harbour", "Eve"), cast("str", None))
+    await harbour.write(ROOM, "Eve", "One")
+    harbour.add(ROOM, odd)
+    harbour.add(ROOM, replace(odd, id="odd too"))
+    await harbour.write(ROOM, "Eve", "Two")
+    async with bay.denizen.living():
+        await pier.run()
+        for _ in range(2 * DEFECT_TRIES - 1):
+            await pier.run_after(LONGEST_PAUSE_SECONDS)
+        assert await pier.lines() == ["Eve: One"]
+        await pier.run_after(LONGEST_PAUSE_SECONDS)
+    assert await pier.lines() == ["Eve: One", "Eve: Two"]
+    assert len([each for each in await pier.notices() if "could not take in something" in each]) == 2
+    assert (await bay.denizen.bridges.get(pier.bridge)).bridge.error is None
