@@ -52,6 +52,8 @@ class Harbour:
     """How often something was sent to it, again too."""
     answers: list[Outcome] = field(default_factory=list[Outcome])
     """What it answers next, instead of taking it."""
+    defects: int = 0
+    """How often sending ends in a defect from now on."""
     tokens: set[str] = field(default_factory=lambda: {"good"})
     unreachable: bool = False
     broken: bool = False
@@ -168,6 +170,9 @@ class HarbourAdapter:
             return Revoked("The harbour does not accept the token.")
         if harbour.unreachable:
             return Later("The harbour cannot be reached.")
+        if harbour.defects:
+            harbour.defects -= 1
+            raise KeyError("harbour")
         if harbour.answers:
             return harbour.answers.pop(0)
         if what.target in harbour.slow:

@@ -181,6 +181,8 @@ class Later:
 
     reason: str
     seconds: float | None = None
+    tries: int | None = None
+    """After so many it is as if it were refused: what follows waits no longer."""
 
 
 @dataclass(frozen=True, slots=True)

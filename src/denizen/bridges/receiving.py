@@ -169,6 +169,19 @@ def leave_out(tx: Tx, origin: Origin, outside_id: str) -> None:
     _advance(tx, channel, origin)
 
 
+def give_up(tx: Tx, origin: Origin, outside_id: str) -> None:
+    """The same, for an event that ended in a defect again and again: the space of its room is told, once."""
+    bridge, channel = _channel(tx, origin)
+    is_known = tx.one(_known, channel_id=channel.id, outside_id=storable(outside_id)[:OUTSIDE_ID_CHARACTERS])
+    leave_out(tx, origin, outside_id)
+    if is_known is not None:
+        return
+    said = (
+        f"{bridge.name} could not take in something that was written there: look there. The log of the server says why."
+    )
+    posting.post_notice(tx, channel.space_id, bridge.entity_id, posting.draft(said), {"bridge": bridge.id})
+
+
 def move_on(tx: Tx, origin: Origin) -> None:
     """Store how far the room was read, where nothing was written in it."""
     _, channel = _channel(tx, origin)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,10 @@ log_line = structlog.get_logger(__name__)
 LOOK_SECONDS: Final = 30.0
 """A room is read at least so often, whatever the service tells."""
 DEFECT: Final = "Something went wrong in the bridge. The log of the server says what."
+DEFECT_TRIES: Final = 20
+"""How often a message is sent, or an event is taken in, that ends in a defect each time. With the pauses between, this
+takes more than an hour.
+"""
 UNREADABLE: Final = "Something went wrong while the bridge was reading. The log of the server says what."
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After a defect in reading, the next look is at most so far away."""
@@ -97,6 +102,10 @@ class _Carrier:
     """Why the service could not be read, or what was wrong when this process took over."""
     defects: int = 0
     """How often in a row reading ended in a defect."""
+    taking: tuple[str, str] | None = None
+    """The room and the id of the event that is being taken in."""
+    failures: Counter[tuple[str, str] | None] = field(default_factory=Counter["tuple[str, str] | None"])
+    """How often they ended in a defect, since everything was read."""
     read_at: int = 0
     """Not before this the service is read again, whatever is hinted."""
     tells_statuses: bool = True
@@ -361,12 +370,13 @@ class BridgeRunner:
         try:
             while batches := await adapter.read(await self._db.read(_cursors, lease.bridge_id)):
                 for batch in batches:
-                    await self._receive(lease, batch)
+                    await self._receive(carrier, batch)
             if carrier.problem is not None:
                 was_told = carrier.problem == UNREADABLE
                 await self._db.write(sending.note_readable, lease, carrier.problem, is_told=was_told)
                 carrier.problem = None
             carrier.defects = 0
+            carrier.failures.clear()
         except AccessRevoked as error:
             await self._db.write(sending.park_held, lease, str(error))
         except NotReadable as error:
@@ -382,19 +392,28 @@ class BridgeRunner:
     async def _put_off_reading(self, carrier: _Carrier) -> None:
         """Read again after a pause that grows. The spaces are told of the first of such defects."""
         carrier.defects += 1
+        carrier.failures[carrier.taking] += 1
         pause = min(LOOK_SECONDS * 2 ** min(carrier.defects - 1, 10), LONGEST_PAUSE_SECONDS)
         carrier.read_at = self._clock.now() + int(pause * SECOND)
         carrier.problem = UNREADABLE
         is_first = carrier.defects == 1
         await self._db.write(sending.note_unreachable, carrier.lease, UNREADABLE, is_told=is_first)
 
-    async def _receive(self, lease: BridgeLease, batch: Batch) -> None:
+    async def _receive(self, carrier: _Carrier, batch: Batch) -> None:
         """Take the events of a room in, the cursor with the last one."""
+        lease = carrier.lease
         passed = Origin(lease.bridge_id, batch.room, batch.cursor, lease)
         if not batch.events:
             await self._db.write(receiving.move_on, passed)
         for at, event in enumerate(batch.events, start=1):
-            await self._receiver.receive(passed if at == len(batch.events) else replace(passed, cursor=None), event)
+            origin = passed if at == len(batch.events) else replace(passed, cursor=None)
+            carrier.taking = batch.room, event.id
+            if carrier.failures[carrier.taking] >= DEFECT_TRIES:
+                log_line.error("event from elsewhere left out, by a defect", bridge=lease.bridge_id, id=event.id)
+                await self._db.write(receiving.give_up, origin, event.id)
+            else:
+                await self._receiver.receive(origin, event)
+        carrier.taking = None
 
     async def _send(self, carrier: _Carrier, adapter: Adapter, number: int) -> None:
         lease, live = carrier.lease, carrier.live
@@ -417,7 +436,7 @@ async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
         return await adapter.send(what)
     except Exception:  # A defect of an adapter must not end the bridge.
         log_line.exception("message not sent, by a defect", id=what.id)
-        return Later(DEFECT)
+        return Later(DEFECT, tries=DEFECT_TRIES)
 
 
 def _cursors(tx: Tx, bridge_id: BridgeId) -> dict[str, str | None]:

@@ -289,18 +289,25 @@ def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome, *, is_
             _end_draft(tx, row, outside_id)
             if is_read:
                 succeed(tx, bridge_id)
+        case Later(reason, _, most) if most is not None and tries >= most:
+            _set_aside(tx, bridge_id, channel_id, number, reason)
         case Later(reason, seconds):
             tx.run(_later, row=number, at=tx.now + int(pause_seconds(tries, seconds) * SECOND))
             registry.note_problem(tx, bridge_id, reason)
         case Refused(reason):
-            tx.run(_fail, row=number, why=storable(reason)[:500])
-            registry.note_problem(tx, bridge_id, reason)
-            if channel_id is not None:
-                bridge = registry.get(tx, bridge_id)
-                said = f"could not deliver a message: {reason} It is kept, and an admin can have it sent again."
-                _post_notice(tx, bridge, value(tx, _space_of, channel_id=channel_id), said)
+            _set_aside(tx, bridge_id, channel_id, number, reason)
         case Revoked(reason):
             park(tx, bridge_id, reason)
+
+
+def _set_aside(tx: Tx, bridge_id: BridgeId, channel_id: ChannelId | None, number: int, reason: str) -> None:
+    """It holds up nothing, and its space is told."""
+    tx.run(_fail, row=number, why=storable(reason)[:500])
+    registry.note_problem(tx, bridge_id, reason)
+    if channel_id is not None:
+        bridge = registry.get(tx, bridge_id)
+        said = f"could not deliver a message: {reason} It is kept, and an admin can have it sent again."
+        _post_notice(tx, bridge, value(tx, _space_of, channel_id=channel_id), said)
 
 
 def _end_draft(tx: Tx, row: tuple[Any, ...], outside_id: str | None) -> None:

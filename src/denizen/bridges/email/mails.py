@@ -326,7 +326,7 @@ def code(what: Outgoing, address: str, now: Instant) -> EmailMessage:
 def _named(name: str, address: str) -> Address | str:
     try:
         return Address(_one_line(name), addr_spec=address)
-    except (ValueError, IndexError):
+    except Exception:  # noqa: BLE001  errors of various kinds, in no contract
         return address
 
 
