@@ -126,7 +126,7 @@ async def live(
         denizen.models.register("writer", forever(note if strategy == "written" else write, record=False))
         noor = await denizen.people.create("Noor")
         settings = {"strategy": strategy, "max_tokens": window, "writer_model": "writer"}
-        ada = await denizen.agents.create("Ada", model=forever(model.decide), window=settings)
+        ada = await denizen.agents.create("Ada", model=forever(model.decide, record=False), window=settings)
         kitchen = await denizen.spaces.create("Kitchen", [noor, ada])
 
         async def say(text: str, summary: str) -> None:

@@ -108,7 +108,7 @@ class Life:
             self._people[name] = await runtime.people.create(name)
         settings = {"strategy": strategy, "max_tokens": window}
         self._agent = await runtime.agents.create(
-            "Ada", model=forever(self._model.decide), window=settings, cycle={"silent_reply": "ignore"}
+            "Ada", model=forever(self._model.decide, record=False), window=settings, cycle={"silent_reply": "ignore"}
         )
         self._space = await runtime.spaces.create("Conversation", [*self._people.values(), self._agent])
 

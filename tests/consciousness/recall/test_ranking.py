@@ -94,6 +94,17 @@ def test_what_the_agent_answered_comes_after_what_it_was_told() -> None:
     assert _ranked([said, heard, did], own="ada") == [2, 3, 1]
 
 
+def test_the_length_of_a_long_answer_of_its_own_counts_twice() -> None:
+    """A short answer takes little room, and may be what is asked for."""
+    places = [
+        PassagePosition(at, "hall", 0, size, who, 0, 0)
+        for at, size, who in ((1, 1_600, "ada"), (2, 1_600, "noor"), (3, 300, "ada"), (4, 300, "noor"))
+    ]
+    ranked = with_cues([9.0] * 4, places, frozenset(), None, own="ada")
+    short, long = ranked[4] - ranked[3], ranked[2] - ranked[1]
+    assert (short, long) == (2.0, 6.0)
+
+
 def test_what_somebody_wishes_is_a_short_message_to_the_agent() -> None:
     """Not what the agent said or did, and not a long text that has such a word somewhere."""
     wish, said, did, long = (

@@ -242,6 +242,20 @@ async def test_what_somebody_wishes_is_found_where_they_ask(ready_url: str, wish
             assert wish not in (await texts(runtime.db, ada, question, audience=audience))[:20]
 
 
+async def test_what_the_agent_said_counts_in_full_if_the_question_is_what_it_said(ready_url: str) -> None:
+    """Otherwise it counts less than what it was told: its answers have the same words."""
+    async with house(ready_url) as runtime:
+        ada = await an_agent(runtime)
+        said = Piece("said", "In Oslo I recommend the hotel at the harbour.", START + MINUTE, "", ada.id)
+        await live(runtime.db, ada, [[heard("I need a room in Oslo."), said]])
+
+        async def score(question: str) -> float:
+            results = await found(runtime.db, ada, question)
+            return next(each.score for each in results if each.text == said.text)
+
+        assert await score("Which hotel did you recommend?") == await score("Which hotel did they recommend?") + 2
+
+
 async def test_what_was_said_in_private_is_found_only_there(ready_url: str) -> None:
     """Not in another space, not in two at once, not where there is none; and no neighbour betrays it."""
     async with house(ready_url) as runtime:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.consciousness.recall.searching import _names_of
-from denizen.consciousness.recall.terms import TERM_CHARACTERS, count_terms, own_words
+from denizen.consciousness.recall.terms import TERM_CHARACTERS, asks_what_was_answered, count_terms, own_words
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,21 @@ def test_plain_letters_have_the_same_terms_beside_others(text: str) -> None:
 def test_a_person_is_not_named_by_an_initial() -> None:
     """Or "a" and "I" in a question would name half of all people."""
     assert _names_of("J. R. Smith Jr @jrs_9") == {"smith", "jr", "jrs"}
+
+
+@pytest.mark.parametrize(
+    ("question", "own"),
+    [
+        ("What did you recommend for the trip?", True),
+        ("Which hotel was it that you told me about?", True),
+        ("my advice to Noor", True),
+        ("Was hast du mir geraten?", True),
+        ("What did I say about the trip?", False),
+        ("Can you recommend a hotel?", False),
+        ("What would you say?", False),
+        ("my trip", False),
+    ],
+)
+def test_a_question_about_what_the_agent_said_is_recognized(question: str, own: bool) -> None:
+    """What people say of themselves is not the agent's, and a request for something new asks for nothing old."""
+    assert asks_what_was_answered(question) is own

@@ -107,9 +107,10 @@ def with_cues(
 ) -> dict[int, float]:
     """The scores by number of the passage, including the cues. `named` are ids and names of speakers.
 
-    `here` are the current spaces: what is asked there is mostly about what was said there. `own` is the agent itself:
-    its answers repeat the words of what they answer. A long passage takes the room of several others. `wishes` are the
-    passages in which people say how they want things to be done: what they ask for next need not share a word with it.
+    `here` are the current spaces: what is asked there is mostly about what was said there. A long passage takes the
+    room of several others. `own` is the agent itself, unless the question asks what it said: its answers repeat the
+    words of what they answer, and the length of its long ones counts twice. `wishes` are the passages in which people
+    say how they want things to be done: what they ask for next need not share a word with it.
     """
     present = {place.space_id for place in places if place.speaker in named} - {""}
     ranked: dict[int, float] = {}
@@ -123,10 +124,10 @@ def with_cues(
             score += _HERE
         if place.number in wishes:
             score += _WISHED
+        long = _LENGTH * math.log2(place.characters / _LONG) if place.characters > _LONG else 0.0
         if own and place.characters and place.speaker == own:
-            score -= _SAID_ITSELF
-        if place.characters > _LONG:
-            score -= _LENGTH * math.log2(place.characters / _LONG)
+            score -= _SAID_ITSELF + long
+        score -= long
         if period is not None:
             score += _TIME * period.fit(place.at)
         ranked[place.number] = score

@@ -33,7 +33,7 @@ from denizen.consciousness.recall.ranking import (
     with_neighbours,
 )
 from denizen.consciousness.recall.settling import Extent
-from denizen.consciousness.recall.terms import WISHES, count_terms, fold, is_small_talk
+from denizen.consciousness.recall.terms import WISHES, asks_what_was_answered, count_terms, fold, is_small_talk
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, select_where, statement
 from denizen.storage.schema import entities, notes
@@ -150,7 +150,8 @@ def rank(
         kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
         places, scores = [places[at] for at in kept], [scores[at] for at in kept]
     wished = frozenset(each.number for each in wishes)
-    ranked = with_cues(scores, places, named, period, here, agent_id, wished)
+    own = "" if asks_what_was_answered(query) else agent_id
+    ranked = with_cues(scores, places, named, period, here, own, wished)
     first = sorted(((score, number) for number, score in ranked.items()), reverse=True)[:limit]
     best = {number: score for score, number in first}
     # Words that name a time are hardly ever said.

@@ -47,6 +47,16 @@ _SMALL_TALK = frozenset(
 """Words that say nothing that could be looked for."""
 WISHES: Final = ("alwai", "prefer", "immer", "bevorzug", "lieber", "toujour", "siempr", "prefiero", "sempr", "altijd")
 """Terms with which people say how they want things to be done from then on: "always use metric units"."""
+_ANSWERED = re.compile(
+    # Of folded words: "did you recommend", "what you told me", "my advice to Noor"; not "can you recommend".
+    r"\b(?:(?:did|have|had) you|you (?:described|gave|listed|mentioned|offered|provided|said|told|wrote)|"
+    r"(?:i|you) (?:advised|answered|explained|proposed|recommended|replied|suggested)|"
+    r"did i (?:advise|answer|propose|recommend|reply|suggest)|"
+    r"(?:my|your) (?:advice|answer|explanation|recommendation|reply|response|suggestion|tip)s?|"
+    r"(?:hast|hattest) du|[md]ein(?:e|en|em|er)? (?:antwort|empfehlung|rat|tipp|vorschlag)|"
+    r"as-tu|avez-vous|tu m'as|[mt]on conseil|[mt]a reponse|dijiste|recomendaste|sugeriste|has dicho|"
+    r"hai (?:detto|consigliato|suggerito)|voce (?:disse|recomendou|sugeriu)|(?:heb|had) je|(?:je|mijn) advies)\b"
+)
 _OWN_WORDS = frozenset(("i", "me", "my", "mine", "we", "our", "us"))
 _LATIN_WORD = re.compile(r"[a-z]+")
 # Blanks for everything that the patterns leave out: for plain letters, splitting is several times as fast as matching.
@@ -135,6 +145,11 @@ def older_terms(text: str) -> list[str]:
 def is_small_talk(text: str) -> bool:
     """Whether `text` has no word that could be looked for: "ok, thanks", "what was it?"."""
     return all(word in _STOP_WORDS or word in _SMALL_TALK for word in _WORD.findall(fold(text)))
+
+
+def asks_what_was_answered(text: str) -> bool:
+    """Whether a question asks what the agent said itself: "What did you recommend?", or by itself "my advice"."""
+    return _ANSWERED.search(fold(text)) is not None
 
 
 def words_by_term(text: str) -> dict[str, str]:
