@@ -46,17 +46,18 @@ class Limit(NamedTuple):
 @pytest.hookimpl(tryfirst=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Limit) -> bool:
     """Instead of the alarm that pytest-timeout would set."""
-    rung = 0
+    rung, is_ringing = 0, False
 
     def ring(_number: int, _frame: FrameType | None) -> None:
-        nonlocal rung
-        if is_debugging() and not settings.disable_debugger_detection:
+        nonlocal rung, is_ringing
+        if is_ringing or (is_debugging() and not settings.disable_debugger_detection):
             return
+        is_ringing = True
         rung += 1
         what = f"{item.nodeid} takes longer than {settings.timeout:g} seconds (alarm {rung} of {TRIES})."
         told = "\n".join([what, *stacks()])
         if rung < TRIES:
-            signal.setitimer(signal.ITIMER_REAL, again_seconds)
+            is_ringing = False
             raise TestHangs(told)
         capture: Any = item.config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
@@ -64,7 +65,8 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Limit) -> bool:
         os._exit(1)
 
     signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    # Repeated by the kernel: one that rings just before this thread begins to wait for a lock is heard with the next.
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout, again_seconds)
     return True
 
 

@@ -74,19 +74,22 @@ def test_next():
 """
 
 
-def run(folder: Path, tests: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run these tests as ours are run; each may take half a second."""
+def run(
+    folder: Path, tests: str, *arguments: str, seconds: float = 1, again_seconds: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Run these tests as ours are run, but each may take only so long."""
     (folder / "conftest.py").write_text(
         "from tests import hangs\n"
         "from tests.hangs import pytest_runtest_protocol, pytest_timeout_cancel_timer, pytest_timeout_set_timer\n"
-        "hangs.again_seconds = 3\n"
+        f"hangs.again_seconds = {again_seconds}\n"
     )
     (folder / "pytest.ini").write_text(
         f"[pytest]\npythonpath = {ROOT}\nasyncio_default_fixture_loop_scope = function\n"
     )
     (folder / "test_some.py").write_text(tests)
-    command = [sys.executable, "-m", "pytest", "-p", "no:schemathesis", "-p", "no:valkey", "--timeout=0.5", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    plugins = ["-p", "no:schemathesis", "-p", "no:valkey"]
+    command = [sys.executable, "-m", "pytest", *plugins, f"--timeout={seconds}", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_what_hangs_under_hypothesis_is_not_replayed_and_its_tasks_are_listed(tmp_path: Path) -> None:
@@ -98,18 +101,18 @@ def test_what_hangs_under_hypothesis_is_not_replayed_and_its_tasks_are_listed(tm
 
 
 def test_a_teardown_that_hangs_after_a_failure_fails_too(tmp_path: Path) -> None:
-    ran = run(tmp_path, IN_TEARDOWN, "-n0")
+    ran = run(tmp_path, IN_TEARDOWN, "-n0", seconds=5)  # time enough for the failure to be told
     assert "1 failed, 1 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_an_alarm_that_a_task_swallows_is_repeated(tmp_path: Path) -> None:
-    ran = run(tmp_path, IN_A_TASK, "-n0")
+    ran = run(tmp_path, IN_A_TASK, "-n0", again_seconds=5)
     assert "1 failed" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_a_test_that_nothing_ends_ends_its_worker_and_another_goes_on(tmp_path: Path) -> None:
-    ran = run(tmp_path, CATCHES_ALL, "-n1")
+    ran = run(tmp_path, CATCHES_ALL, "-n1", again_seconds=1)
     assert "1 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
     assert "crashed while running 'test_some.py::test_hangs'" in ran.stdout
-    assert "takes longer than 0.5 seconds (alarm 3 of 3)" in ran.stderr
+    assert "takes longer than 1 seconds (alarm 3 of 3)" in ran.stderr
     assert "threading.Event().wait()" in ran.stderr
