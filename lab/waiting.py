@@ -54,8 +54,16 @@ def _threads(pid: int) -> list[Path]:
         return []
 
 
-async def happens(what: Awaitable[Any], seconds: float, pids: Callable[[], Iterable[int]]) -> bool:
-    """Whether it does within so many seconds in which none of these processes waited for a processor."""
+async def happens(
+    what: Awaitable[Any],
+    seconds: float,
+    pids: Callable[[], Iterable[int]],
+    tell_starved: Callable[[float], object] = lambda _: None,
+) -> bool:
+    """Whether it does within so many seconds in which none of these processes waited for a processor.
+
+    `tell_starved` is told of the seconds that did not count, if one of them was most of a tick.
+    """
     left, last, before = seconds, time.monotonic(), queued(pids())
     end = last + LONGEST * seconds
     doing = asyncio.ensure_future(what)
@@ -66,7 +74,10 @@ async def happens(what: Awaitable[Any], seconds: float, pids: Callable[[], Itera
                 doing.result()
                 return True
             now, after = time.monotonic(), queued(pids())
-            left -= counted(now - last, before, after)
+            counts = counted(now - last, before, after)
+            left -= counts
+            if (starved := now - last - counts) > TICK_SECONDS / 2:
+                tell_starved(round(starved, 2))
             last, before = now, after
         return False
     finally:

@@ -121,7 +121,11 @@ class World:
         """Whether it does within the bound, or so many seconds, in which no process of this world waited for a
         processor.
         """
-        return await waiting.happens(what, seconds or self.pace.bound_seconds, self._pids)
+
+        def tell(starved: float) -> None:
+            self.history.add("starved", seconds=starved)
+
+        return await waiting.happens(what, seconds or self.pace.bound_seconds, self._pids, tell)
 
     async def status_at_end(self, instance: Instance, seconds: float) -> int | None:
         """The exit status of the instance, if it ends within so many such seconds. Otherwise it is killed."""

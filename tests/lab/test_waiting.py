@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 
+import pytest
+
+from lab import waiting
 from lab.waiting import children, counted, happens, queued
 
 SECOND = 10**9
@@ -32,6 +35,14 @@ def test_while_we_stand_still_ourselves_no_time_counts() -> None:
 async def test_what_never_happens_is_given_up_and_what_happens_is_not() -> None:
     assert await happens(asyncio.sleep(0), 0.01, lambda: [os.getpid()])
     assert not await happens(asyncio.Event().wait(), 0.01, list[int])
+
+
+async def test_seconds_that_do_not_count_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "counted", lambda *_: 0.001)
+    monkeypatch.setattr(waiting, "TICK_SECONDS", 0.01)
+    told: list[float] = []
+    assert not await happens(asyncio.Event().wait(), 0.02, list[int], told.append)
+    assert len(told) >= 3
 
 
 def test_the_kernel_is_asked_about_every_thread_of_processes_that_run() -> None:
