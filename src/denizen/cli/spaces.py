@@ -49,7 +49,7 @@ def list_(api: Api) -> None:
             for status in each.statuses:
                 stdout().print(Text(f"! {printable(each.name)}: {printable(status.text)}", style="yellow"))
     else:
-        stderr().print("You are in no space. `denizen spaces create NAME` opens one.", style="dim")
+        stderr().print("You are not in any space yet. Create one with `denizen spaces create NAME`.", style="dim")
 
 
 @app.command()
@@ -88,7 +88,7 @@ def create(
         return await client.create_space(name, joining, private=private, floor=floor, agent_run_limit=agent_run_limit)
 
     made = api.use(work)
-    api.tell(made, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
+    api.tell(made, f'The space "{printable(made.name)}" is created. Its id is {made.id}.')
 
 
 @app.command()
