@@ -75,7 +75,7 @@ def models(
     for each in found:
         console.print(Text(f"{each.name} (default)" if each.default else each.name, style="cyan"))
         for line in _lines(each):
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     stderr().print("`denizen models test NAME` asks one whether it answers.", style="dim")
 
 

@@ -73,7 +73,7 @@ def list_(
     for each in found:
         console.print(Text(each.id, style="cyan"), soft_wrap=True)
         for line in _lines(each, now):
-            console.print(Padding(Text(printable(line)), (0, 0, 0, 2)))
+            console.print(Padding(Text(printable(line)), (0, 0, 0, 2), expand=False))
     if not found:
         stderr().print("No tokens yet. Create one with `denizen token create`.", style="dim")
 
