@@ -262,7 +262,7 @@ def _show(space: Space, said: Sequence[Message]) -> None:
             Text.assemble(("  ", ""), (f"@{each.handle}", "cyan"), (f"  {printable(each.name)}", ""), (about, "dim"))
         )
     if not said:
-        console.print(Text("  Nothing was said yet." if not space.last_seq else "", style="dim"))
+        console.print(Text("  No messages yet." if not space.last_seq else "", style="dim"))
     for each in said:
         head = f"\n{each.created_at:%Y-%m-%d %H:%M}  #{each.seq}  "
         style = STYLES["alive"] if each.author.kind == "agent" else "bold"
