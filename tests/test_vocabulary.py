@@ -31,6 +31,13 @@ UNCLEAR: Final = re.compile(
 )
 NOT_A: Final = re.compile(r"(?<!here )\b(is|are) no (?!longer\b)[a-z]+ |\bshall\b|\bcannot be defined so\b")
 """\"is no JSON\": write \"is not JSON\"."""
+UNCLEAR_IN_COMMANDS: Final = re.compile(
+    r"\b(makes|opens|keeps) one\b|\bshown this once\b|^good once\b|\bin no (space|panel)\b", re.IGNORECASE
+)
+"""An empty list says what is missing, and then which command fills it: "No tokens yet. Create one with …"."""
+_OUTCOME: Final = re.compile(r"\bnothing was( (applied|changed|forgotten|written)\b|\.)", re.IGNORECASE)
+"""What a command did not do: no empty list."""
+_PRINTING: Final = ("print", "tell", "add_row", "echo")
 _CODE: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TEXT: Final = re.compile(r'"[^"\n]*"|`[^`]*`|>[^<>{}();=]*<|^\s*[A-Z][^<>{}=;()]*$', re.MULTILINE)
 _TEMPLATES: Final = "templates.ts"
@@ -65,6 +72,17 @@ def test_errors() -> None:
     assert found == []
 
 
+def test_what_commands_print() -> None:
+    """Every literal text that the command line prints, in a sentence or in a table."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in sorted((ROOT / "src/denizen/cli").rglob("*.py"))
+        for line, text in _printed(ast.parse(path.read_text()))
+        if any(unclear.search(_OUTCOME.sub("", text)) for unclear in (UNCLEAR, NOT_A, UNCLEAR_IN_COMMANDS))
+    ]
+    assert found == []
+
+
 def test_the_http_api_and_the_settings() -> None:
     """Summaries and descriptions of the OpenAPI document are in the comments of the web client's types."""
     page = (ROOT / "docs/settings.md").read_text()
@@ -79,6 +97,14 @@ def _raised(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for part in ast.walk(node.exc):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
+
+
+def _printed(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PRINTING:
+            for part in ast.walk(node):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.lineno, part.value
 

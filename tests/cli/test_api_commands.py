@@ -340,7 +340,7 @@ def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     assert (json.loads(edited.stdout)["floor"], json.loads(edited.stdout)["agent_run_limit"]) == ("addressed", 3)
     assert run("spaces", "edit", "Garden").exit_code == 1
     assert "are kept for ever, as everywhere in the organization." in run("spaces", "keep", "Garden").stdout
-    assert "say --yes" in run("spaces", "keep", "Garden", "--days", "90").stderr
+    assert "Add --yes." in run("spaces", "keep", "Garden", "--days", "90").stderr
     kept = run("spaces", "keep", "Garden", "--days", "90", "--archive", "--yes")
     assert "are kept for 90 days, then archived and removed." in kept.stdout
     assert json.loads(run("spaces", "keep", "Garden", "--default", "--json").stdout)["own"] is False
@@ -348,7 +348,7 @@ def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     assert run("spaces", "continue", "Garden").exit_code == 0
     assert "floor: one" in run("spaces", "show", "Lobby").stdout
     assert json.loads(run("spaces", "leave", "Garden", "@cleo", "--json").stdout)["left"] is True
-    assert "say --yes [invalid_input]" in run("agents", "delete", "@cleo").stderr.replace(". [", " [")
+    assert "Add --yes [invalid_input]" in run("agents", "delete", "@cleo").stderr.replace(". [", " [")
     assert run("agents", "delete", "@cleo", "--yes").exit_code == 0
     missing = run("agents", "show", "@nobody")
     assert (missing.exit_code, missing.stderr) == (1, "There is no agent '@nobody'. [not_found]\n")
@@ -378,7 +378,7 @@ def test_bridges_are_looked_after_from_the_terminal(run: Run) -> None:
     assert "There is no bridge 'post'. The bridges here: mail." in run("bridges", "show", "post").stderr
     web = run("bridges", "create", "Helpdesk", "--set", "url=https://example.org/denizen").stdout
     assert "/hooks/bridges/" in web
-    assert "shown this once" in web
+    assert "shown only once" in web
     assert run("bridges", "remove", "mail").exit_code == 0
     assert [each["name"] for each in json.loads(run("bridges", "list", "--json").stdout)] == ["Helpdesk"]
 

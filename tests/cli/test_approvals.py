@@ -76,7 +76,7 @@ async def test_a_call_is_listed_shown_and_approved_so_often_and_so_long(terminal
     assert await terminal.told("approvals", "revoke", given["id"]) == {"id": given["id"], "revoked": True}
     assert await terminal.told("approvals", "list") == {"waiting": [], "given": []}
     empty = await terminal("approvals", "list")
-    assert "Nothing waits for your approval, and no approval counts." in empty.output
+    assert "No calls wait for your approval, and no approvals are in force." in empty.output
 
 
 async def test_a_call_is_refused_once(terminal: Terminal) -> None:

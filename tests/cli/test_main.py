@@ -183,6 +183,14 @@ def test_interrupting_is_quiet() -> None:
     assert (process.returncode, out, err) == (130, "", "")
 
 
+def test_interrupting_while_modules_load_is_quiet_too(tmp_path: Path) -> None:
+    """The first import of the command line interrupts it here: no traceback about a module that nobody knows."""
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    with start("-m", "denizen", "doctor", environ={"PYTHONPATH": f"{tmp_path}:{SOURCE}"}) as process:
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (-signal.SIGINT, "", "")
+
+
 def test_a_command_in_the_background_ignores_ctrl_c() -> None:
     """Scripts start background commands with SIGINT ignored, so that Ctrl-C ends only what runs in the foreground."""
     with start_waiting_chat("SIG_IGN") as process:

@@ -102,8 +102,9 @@ def test_a_model_is_asked_for_one_call(run: Run, server: str, name: str, called:
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert (told["name"], told["called_tool"]) == (name, called)
-    said = run("models", "test", name).stdout
-    assert ("called the tool, in" in said) is called
+    said = run("models", "test", name)
+    assert ("called the tool, in" in said.stdout) is called
+    assert ("Agents need a model that calls tools." in said.stderr) is not called
 
 
 @pytest.mark.parametrize(

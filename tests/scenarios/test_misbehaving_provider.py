@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Failure, str]] = {
     "forbidden": (Failure(403), "OpenAI rejected the API key of Bo."),
     "no credit": (
         Failure(429, body={"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}),
-        "OpenAI rejected the API key of Bo: its credit is used up.",
+        "OpenAI rejected the API key of Bo: its credit is used up. Add credit to its account, or set another key",
     ),
     "unknown model": (
         Failure(404),

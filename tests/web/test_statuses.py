@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import pytest
 from playwright.async_api import expect
 
 from denizen.errors import ModelKeyRejected
@@ -51,6 +54,24 @@ async def test_a_rejected_key_is_told_and_trying_again_brings_the_answer(house: 
     await notice.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("article", name="Bo: Here.")).to_be_visible()
     await expect(notice).to_have_count(0)
+
+
+@pytest.mark.parametrize(("hours", "shown"), [(2, "Next try: 14:00."), (20, "Next try: 2 Mar, 08:00.")])
+async def test_the_next_try_is_told_with_its_day_only_if_that_is_another(
+    house: House, visit: Visit, hours: int, shown: str
+) -> None:
+    """Somebody who waits for two minutes is not told the date."""
+    world = house.world
+    noor = await world.person("Noor")
+    bo = await world.agent("Bo")
+    kitchen = await world.space("Kitchen", noor, bo)
+    noon = datetime(2026, 3, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    retry_at = int((noon + timedelta(hours=hours)).timestamp() * 1_000_000)
+    await world.denizen.db.write(lambda tx: statuses.show(tx, bo.id, kitchen.id, "failing", retry_at=retry_at))
+    visitor = await visit(noor, new_context=True)
+    await visitor.page.clock.set_fixed_time(noon)
+    page = await visitor.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("status").filter(has_text="Bo has trouble answering.")).to_contain_text(shown)
 
 
 ACTIONS = {

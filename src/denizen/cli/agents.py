@@ -52,7 +52,7 @@ def list_(api: Api) -> None:
             if each.trouble is not None:
                 console.print(_trouble(each.trouble))
     else:
-        stderr().print("No agent lives here. `denizen agents create NAME` makes one.", style="dim")
+        stderr().print("No agents yet. Create one with `denizen agents create NAME`.", style="dim")
 
 
 @app.command()
@@ -140,15 +140,15 @@ def delete(
 ) -> None:
     """Delete an agent: it never runs again. Its history and messages stay."""
     if not yes:
-        confirm(f"Delete {agent}? It never wakes again.")
+        confirm(f"Delete {agent}? It never runs again.")
     api.use(lambda client: client.delete_agent(agent))
-    api.tell({"agent": agent, "deleted": True}, f"{printable(agent)} is dead. Its past stays.")
+    api.tell({"agent": agent, "deleted": True}, f"{printable(agent)} is deleted. Its history and messages stay.")
 
 
 def confirm(question: str) -> None:
     """Ask on the terminal, and abort unless the answer is yes."""
     if not sys.stdin.isatty():
-        raise InvalidInput("Nobody is there to be asked: say --yes.")
+        raise InvalidInput("This command asks for confirmation, and there is no terminal to ask on. Add --yes.")
     if not typer.confirm(question):
         raise typer.Abort
 

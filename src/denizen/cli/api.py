@@ -81,7 +81,7 @@ class Api:
     def tell(self, value: object, sentence: str) -> None:
         """Prints the value if JSON is wanted, otherwise the sentence, on stderr."""
         if not self.prints_json(value):
-            stderr().print(Text(sentence, style="dim"))
+            stderr().print(Text(sentence, style="dim"), soft_wrap=True)
 
     def use(self, work: Callable[[Client], Awaitable[T]], *, models: bool = False, answering: bool = False) -> T:
         """Returns what `work` returns. Called once, first.

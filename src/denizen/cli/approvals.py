@@ -54,7 +54,7 @@ def list_(
     if api.prints_json({"waiting": found.waiting, "given": found.given}):
         return
     if not found.waiting and not found.given:
-        stderr().print("Nothing waits for your approval, and no approval counts.", style="dim")
+        stderr().print("No calls wait for your approval, and no approvals are in force.", style="dim")
         return
     if found.waiting:
         stdout().print(_waiting_table(found))

@@ -70,7 +70,7 @@ def create(
         lines.add_row("address", f"{address}{made.bridge.path}")
     if made.secret is not None:
         lines.add_row("secret", Text(made.secret, style="bold"))
-        lines.add_row("", "shown this once; give it to the other side")
+        lines.add_row("", "shown only once; give it to the other side")
     stdout().print(lines)
 
 

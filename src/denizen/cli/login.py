@@ -29,4 +29,6 @@ def login(
         print_json({"url": made.url, "seconds": LOGIN_SECONDS})
     else:
         typer.echo(made.url)
-        stderr().print("Good once, for ten minutes. Whoever opens it first is signed in.", style="dim")
+        stderr().print(
+            "The link works once, within ten minutes. It signs in the first person who opens it.", style="dim"
+        )

@@ -75,7 +75,7 @@ def models(
     for each in found:
         console.print(Text(f"{each.name} (default)" if each.default else each.name, style="cyan"))
         for line in _lines(each):
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     stderr().print("`denizen models test NAME` asks one whether it answers.", style="dim")
 
 
@@ -90,16 +90,20 @@ def ask_one(
     token: Token = None,
 ) -> None:
     """Test a model with one small tool call. This costs a few tokens."""
+    from denizen.models.catalog import DEMO
+
     loaded = begin(context)
     tested = asyncio.run(_tested(loaded, name, address, _key(name, with_key), url, token))
     if as_json:
         print_json({**tested.model_dump(mode="json", exclude={"facts", "ok", "problem", "code"})})
         return
-    how = "called the tool" if tested.called_tool else "answered without calling the tool: agents need that"
+    how = "called the tool" if tested.called_tool else "answered"
     console = stdout()
     console.print(f"{name} {how}, in {tested.seconds:.1f} seconds.")
     thought = ", and thought before" if tested.thought else ""
     console.print(f"It read {tested.input_tokens} tokens and wrote {tested.output_tokens}{thought}.", style="dim")
+    if not tested.called_tool and name != DEMO:
+        stderr().print("It did not call the tool. Agents need a model that calls tools.", style="yellow")
 
 
 @app.command()

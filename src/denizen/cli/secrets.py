@@ -46,7 +46,7 @@ def set_(api: Api, name: _Name, person: _Person = None) -> None:
         return await access.set_key(name, value, whose=whose), await _handle(access)
 
     kept, me = api.use_access(work)
-    api.tell(_as_object(kept, me), f"{kept.name} is kept{f' for {person}' if person else ''}.")
+    api.tell(_as_object(kept, me), f"{kept.name} is saved{f' for {person}' if person else ''}.")
 
 
 @app.command("list")
@@ -65,14 +65,14 @@ def list_(api: Api) -> None:
     if found:
         stdout().print(_table(found, me))
     else:
-        stderr().print("No secret is kept. `denizen secrets set NAME` keeps one.", style="dim")
+        stderr().print("No secrets yet. Add one with `denizen secrets set NAME`.", style="dim")
 
 
 @app.command()
 def delete(api: Api, name: _Name, person: _Person = None) -> None:
     """Delete a secret. Agents that are working may use it until they finish."""
     api.use_access(lambda access: access.delete_key(name, whose=person or "organization"))
-    api.tell({"name": name, "person": person, "deleted": True}, f"{name} is forgotten.")
+    api.tell({"name": name, "person": person, "deleted": True}, f"{name} is deleted.")
 
 
 @app.command()

@@ -51,7 +51,7 @@ def send(
         return there.name, await client.post(there.id, said, key=key or new_id(), **more)
 
     name, message = api.use(work)
-    api.tell(message, f'Said in "{name}", as number {message.seq:,}.')
+    api.tell(message, f'Posted in "{name}" as message {message.seq:,}.')
 
 
 def trigger(
@@ -76,7 +76,7 @@ def trigger(
         return await client.trigger(agent, service, told, data=given, id=id, urgent=urgent, files=files)
 
     accepted = api.use(work)
-    api.tell({"id": accepted.id, "agent": agent}, f"{agent} has it in its inbox.")
+    api.tell({"id": accepted.id, "agent": agent}, f"The event is in the inbox of {agent}.")
 
 
 def _text(given: str) -> str:

@@ -49,7 +49,7 @@ def list_(api: Api) -> None:
             for status in each.statuses:
                 stdout().print(Text(f"! {printable(each.name)}: {printable(status.text)}", style="yellow"))
     else:
-        stderr().print("You are in no space. `denizen spaces create NAME` opens one.", style="dim")
+        stderr().print("You are not in any space yet. Create one with `denizen spaces create NAME`.", style="dim")
 
 
 @app.command()
@@ -88,7 +88,7 @@ def create(
         return await client.create_space(name, joining, private=private, floor=floor, agent_run_limit=agent_run_limit)
 
     made = api.use(work)
-    api.tell(made, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
+    api.tell(made, f'The space "{printable(made.name)}" is created. Its id is {made.id}.')
 
 
 @app.command()
@@ -262,7 +262,7 @@ def _show(space: Space, said: Sequence[Message]) -> None:
             Text.assemble(("  ", ""), (f"@{each.handle}", "cyan"), (f"  {printable(each.name)}", ""), (about, "dim"))
         )
     if not said:
-        console.print(Text("  Nothing was said yet." if not space.last_seq else "", style="dim"))
+        console.print(Text("  No messages yet." if not space.last_seq else "", style="dim"))
     for each in said:
         head = f"\n{each.created_at:%Y-%m-%d %H:%M}  #{each.seq}  "
         style = STYLES["alive"] if each.author.kind == "agent" else "bold"

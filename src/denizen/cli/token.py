@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 
 from denizen.access.roles import PERSONAL
 from denizen.cli.api import Api, as_mention
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import printable, stderr, stdout
 from denizen.errors import InvalidInput
 from denizen.shapes.access import ListedToken, TokenCreated
 
@@ -69,10 +68,14 @@ def list_(
     found = api.use_access(lambda access: access.tokens(entity, everyone=entity is None))
     if api.prints_json(found):
         return
-    if found:
-        stdout().print(_table(found))
-    else:
-        stderr().print("There is none. `denizen token create` makes one.", style="dim")
+    # Lines instead of a table: an id has up to 73 characters, and `denizen token revoke` needs the whole of it.
+    console, now = stdout(), datetime.now(UTC)
+    for each in found:
+        console.print(Text(each.id, style="cyan"), soft_wrap=True)
+        for line in _lines(each, now):
+            console.print(Padding(Text(printable(line)), (0, 0, 0, 2), expand=False))
+    if not found:
+        stderr().print("No tokens yet. Create one with `denizen token create`.", style="dim")
 
 
 @app.command()
@@ -93,19 +96,15 @@ def _show(api: Api, made: TokenCreated) -> None:
         return
     # Alone on stdout, so that it can be piped.
     typer.echo(made.secret)
-    stderr().print(f"Shown this once. Its id is {made.token.id}.", style="dim")
+    stderr().print(f"The token is shown only once. Its id is {made.token.id}.", style="dim")
 
 
-def _table(found: Sequence[ListedToken]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("id", "of", "kind", "role", "name", "age", "last used", ""):
-        table.add_column(title, overflow="fold")
-    now = datetime.now(UTC)
-    for each in found:
-        used = "never" if each.last_used_at is None else f"{each.last_used_at:%Y-%m-%d %H:%M} UTC"
-        cells = (f"@{each.handle}", each.kind, each.role, each.name, age_of(now - each.created_at), used, _state(each))
-        table.add_row(Text(each.id, style="cyan"), *map(Text, cells))
-    return table
+def _lines(token: ListedToken, now: datetime) -> Iterator[str]:
+    """Yields what is known of a token."""
+    state = _state(token, now)
+    yield f"{token.name}{f' ({state})' if state else ''}"
+    used = "never used" if token.last_used_at is None else f"last used {token.last_used_at:%Y-%m-%d %H:%M} UTC"
+    yield f"@{token.handle}, {token.kind}, {token.role}, {age_of(now - token.created_at)} old, {used}"
 
 
 def age_of(age: timedelta) -> str:
@@ -116,9 +115,11 @@ def age_of(age: timedelta) -> str:
     return f"{hours} h" if hours else f"{rest // 60} min"
 
 
-def _state(token: ListedToken) -> str:
+def _state(token: ListedToken, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
     if token.speaks_for_others:
         return "speaks for others"
-    return "" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
+    if token.expires_at is None:
+        return ""
+    return f"{'expired' if token.expires_at <= now else 'until'} {token.expires_at:%Y-%m-%d %H:%M} UTC"

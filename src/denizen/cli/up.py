@@ -247,7 +247,7 @@ def _say_hello(
         lines.add_row("token", Text.assemble("kept in ", kept_in))
     elif secrets.token is not None:
         lines.add_row("token", Text(secrets.token, style="bold"))
-        lines.add_row("", Text.assemble("shown this once; kept for this machine in ", kept_in))
+        lines.add_row("", Text.assemble("shown only once; kept for this machine in ", kept_in))
     lines.add_row("budget", Text(_budget(settings)))
     lines.add_row("talk", f"{_called()} chat")
     console = stdout()

@@ -60,7 +60,7 @@ def list_(api: Api, agent: AgentName) -> None:
     if found:
         stdout().print(_table(found))
     else:
-        stderr().print("There is none. `denizen webhooks add` makes one.", style="dim")
+        stderr().print("No webhooks yet. Create one with `denizen webhooks add`.", style="dim")
 
 
 @app.command()
@@ -75,13 +75,14 @@ def _show_new(webhook: WebhookOut, address: str, secret: str | None) -> None:
     lines.add_row("address", f"{address}{webhook.path}")
     if secret is not None:
         lines.add_row("secret", Text(secret, style="bold"))
-        lines.add_row("", "shown this once; give it to the service")
+        lines.add_row("", "shown only once; give it to the service")
     stdout().print(lines)
 
 
 def _table(found: Sequence[WebhookOut]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("id", "name", "scheme", "last used", ""):
+    table.add_column("id", no_wrap=True)  # Never broken: `denizen webhooks revoke` needs the whole of it.
+    for title in ("name", "scheme", "last used", ""):
         table.add_column(title, overflow="fold")
     for each in found:
         used = "never" if each.last_used_at is None else f"{each.last_used_at:%Y-%m-%d %H:%M} UTC"

@@ -26,7 +26,7 @@ from denizen.errors import (
     StepFunctionFailed,
     ToolMissing,
 )
-from denizen.inbox.statuses import EVENT_CAUSES, PARKING_CAUSES, EventCause, ParkingCause
+from denizen.inbox.statuses import CREDIT_USED_UP, EVENT_CAUSES, PARKING_CAUSES, EventCause, ParkingCause
 from denizen.models.catalog import OWN, provider_of
 
 
@@ -70,7 +70,7 @@ def _classify(error: BaseException) -> Trouble:
         case ModelKeyMissing():
             return Trouble("key", {"missing": True})
         case ModelKeyRejected():
-            return Trouble("key", {"reason": "its credit is used up"} if _is_about_credit(error) else {})
+            return Trouble("key", {"reason": CREDIT_USED_UP} if _is_about_credit(error) else {})
         case ModelUnsuitable():
             reason = "it cannot use tools" if "tool" in str(error).lower() else "the provider does not have it"
             return Trouble("model", {"reason": reason})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from pydantic import JsonValue
@@ -154,6 +154,12 @@ _NO_KEY: Final = _Wording(
     "{agent} cannot answer now: it has no access to the model that it thinks with." + _FIXED,
 )
 """For the cause `key`, where the detail `missing` says that there is no key."""
+CREDIT_USED_UP: Final = "its credit is used up"
+"""The detail `reason` of the cause `key`, if the key is good and its account has to be paid."""
+_NO_CREDIT: Final = replace(
+    _WORDINGS["key"],
+    then="Add credit to its account, or set another key under Administration › Keys; {agent} then answers by itself.",
+)
 _NEXT_DAY: Final = "Your message is kept. {agent} answers after 00:00 UTC, or when an admin raises the limit."
 _RAISED: Final = "Your message is kept. {agent} answers when an admin raises the limit."
 _BUDGETS: Final[Mapping[str, _Wording]] = {
@@ -210,6 +216,8 @@ class SpaceStatus:
 def _wording(cause: Cause, detail: Mapping[str, JsonValue]) -> _Wording:
     if cause == "key" and detail.get("missing"):
         return _NO_KEY
+    if cause == "key" and detail.get("reason") == CREDIT_USED_UP:
+        return _NO_CREDIT
     if cause == "budget" and (budget := _BUDGETS.get(str(detail.get("scope")))) is not None:
         return budget
     return _WORDINGS[cause]

@@ -214,7 +214,7 @@ function Facts({ bridge }: { bridge: Bridge }): ReactNode {
       {bridge.failed > 0 && <span>{bridge.failed} not delivered</span>}
       {bridge.retry_at && (
         <span>
-          tries again by itself at <Time value={bridge.retry_at} />
+          tries again by itself at <Time value={bridge.retry_at} form="near" />
         </span>
       )}
       {bridge.path && <span>{window.location.origin + bridge.path}</span>}

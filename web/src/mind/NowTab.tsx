@@ -147,7 +147,7 @@ function Resting({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactN
             {mind.resting.until ? (
               <>
                 {" "}
-                until <Time value={mind.resting.until} />
+                until <Time value={mind.resting.until} form="near" />
               </>
             ) : (
               " until it is raised"

@@ -84,7 +84,7 @@ function Question({ call }: { call: Call }): ReactNode {
             </Button>
             {call.expires_at && (
               <span className={css.until}>
-                <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} />
+                <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} form="near" />
               </span>
             )}
           </div>
@@ -131,7 +131,7 @@ function Approval({ call, why }: { call: Call; why: string }): ReactNode {
             </Button>
             {call.expires_at && (
               <span className={css.until}>
-                <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} />
+                <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} form="near" />
               </span>
             )}
           </div>
@@ -185,7 +185,7 @@ function ServerQuestion({ call }: { call: Call }): ReactNode {
               </Button>
               {call.expires_at && (
                 <span className={css.until}>
-                  <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} />
+                  <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} form="near" />
                 </span>
               )}
             </div>

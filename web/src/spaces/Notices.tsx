@@ -50,7 +50,7 @@ function StatusNotice({ space, status }: { space: string; status: Status }): Rea
         {status.retry_at && (
           <>
             {" "}
-            Next try: <Time value={status.retry_at} />.
+            Next try: <Time value={status.retry_at} form="near" />.
           </>
         )}
       </span>
@@ -148,7 +148,7 @@ function RestingNotice({ agent }: { agent: Schemas["AgentDetail"] }): ReactNode 
           {agent.name} is paused because {USED_UP[resting.scope.split(":")[0]!] ?? "a budget"} is used up,{" "}
           {resting.until ? (
             <>
-              until <Time value={resting.until} />.
+              until <Time value={resting.until} form="near" />.
             </>
           ) : (
             "until the budget is raised."

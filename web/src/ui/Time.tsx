@@ -9,10 +9,10 @@ const SHORT_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", mont
 const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
 
 /** A time in the reader's zone, with the full time as title. */
-export function Time({ value, form = "short" }: { value: string; form?: "clock" | "short" | "ago" | "day" }): ReactNode {
+export function Time({ value, form = "short" }: { value: string; form?: "clock" | "near" | "short" | "ago" | "day" }): ReactNode {
   const at = new Date(value);
   const now = useMinute(form === "ago");
-  const text = form === "clock" ? CLOCK.format(at) : form === "ago" ? ago(at, now) : form === "day" ? dayOf(at) : short(at);
+  const text = form === "clock" ? CLOCK.format(at) : form === "ago" ? ago(at, now) : form === "day" ? dayOf(at) : form === "near" ? near(at) : short(at);
   return (
     <time dateTime={value} title={FULL.format(at)}>
       {text}
@@ -26,6 +26,11 @@ export function dayOf(at: Date, now: Date = new Date()): string {
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
   return at.getFullYear() === now.getFullYear() ? DAY.format(at) : DAY_AND_YEAR.format(at);
+}
+
+/** "10:00" today; otherwise with the day. For what is soon. */
+function near(at: Date): string {
+  return midnight(at) === midnight(new Date()) ? CLOCK.format(at) : short(at);
 }
 
 /** "5 Jan, 10:00"; the year where it is another. */

@@ -94,7 +94,7 @@ def _show(api: Api, found: list[OwnedMemory]) -> None:
     if api.prints_json([{"whose": whose, **memory.model_dump(mode="json")} for memory, whose in found]):
         return
     if not found:
-        stdout().print("Nothing is remembered.")
+        stdout().print("No memories yet.")
     for each in found:
         stdout().print(_told(*each))
 

@@ -117,7 +117,7 @@ def remove(api: Api, panel: PanelName, advisor: AdvisorName) -> None:
     if api.as_json:
         _tell(api, [gone])
     else:
-        stderr().print(Text(f"{printable(gone.name)} is asked no more.", style="dim"))
+        stderr().print(Text(f"{printable(gone.name)} is removed. Its replies stay.", style="dim"))
 
 
 @app.command()

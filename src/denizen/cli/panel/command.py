@@ -42,7 +42,9 @@ def list_(api: Api) -> None:
     if found:
         stdout().print(_table(found))
     else:
-        stderr().print("You are in no panel. `denizen panel create NAME ADVISOR…` opens one.", style="dim")
+        stderr().print(
+            "You are not in any panel yet. Create one with `denizen panel create NAME ADVISOR…`.", style="dim"
+        )
 
 
 @app.command()
@@ -66,7 +68,7 @@ def create(
         lambda client: client.create_panel(name, drafts, private=private, settings=settings),
         models=reflection is not None,
     )
-    api.tell(made, f'The panel "{printable(made.name)}" is open. Its id is {made.id}.')
+    api.tell(made, f'The panel "{printable(made.name)}" is created. Its id is {made.id}.')
 
 
 @app.command()
