@@ -317,7 +317,7 @@ async def test_an_event_is_delivered_once(world: World) -> None:
 
 
 async def test_a_sender_marks_a_message_as_urgent(world: World) -> None:
-    """Whoever posts a message can mark it as urgent: it is read first.
+    """The author of a message can mark it as urgent: it is read first.
 
     Docs: inbox.md
     """
