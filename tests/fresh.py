@@ -25,6 +25,17 @@ from tests.servers import free_port
 ROOT = Path(__file__).parent.parent
 
 
+def installed_python(environment: Path, requirements: Path) -> Path:
+    """The Python of an environment that is kept, installed again if the list of its packages has changed."""
+    python, done = environment / "bin" / "python", environment / "requirements.txt"
+    if not done.exists() or done.read_text() != requirements.read_text():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
+        install = ["-m", "pip", "-qq", "--disable-pip-version-check", "install", "-r", str(requirements)]
+        subprocess.run([str(python), *install], check=True)
+        done.write_text(requirements.read_text())
+    return python
+
+
 def clone(to: Path) -> Path:
     """A copy of what git has or would take of this tree, without a virtual environment."""
     listed = subprocess.run(

@@ -38,6 +38,8 @@ UNCLEAR_IN_COMMANDS: Final = re.compile(
 _OUTCOME: Final = re.compile(r"\bnothing was( (applied|changed|forgotten|written)\b|\.)", re.IGNORECASE)
 """What a command did not do: no empty list."""
 _PRINTING: Final = ("print", "tell", "add_row", "echo")
+OF_PAGES: Final = re.compile(r"\bwhoever\b|\bunbidden\b|\bthe house\b|\bany more\b", re.IGNORECASE)
+"""Those that no sentence of a page needs."""
 _CODE: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TEXT: Final = re.compile(r'"[^"\n]*"|`[^`]*`|>[^<>{}();=]*<|^\s*[A-Z][^<>{}=;()]*$', re.MULTILINE)
 _TEMPLATES: Final = "templates.ts"
@@ -59,6 +61,15 @@ def test_help_of_the_command_line() -> None:
     """The page about all commands is made from their help."""
     lines = (ROOT / "docs/cli.md").read_text().splitlines()
     assert [line for line in lines if UNCLEAR.search(line) or NOT_A.search(line)] == []
+
+
+def test_the_pages() -> None:
+    """Every document for people, and the features that tests state."""
+    pages = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "SECURITY.md"))]
+    lines = [(page.name, line) for page in pages for line in page.read_text().splitlines()]
+    found = [f"{name}: {line}" for name, line in lines if OF_PAGES.search(line)]
+    assert len(pages) > 50
+    assert found == []
 
 
 def test_errors() -> None:

@@ -36,7 +36,7 @@ from denizen.clock import SECOND
 from denizen.cycles.records import CycleRecord
 from denizen.models.catalog import DEMO
 from denizen.models.demo.model import demo
-from denizen.models.scripted import ScriptedModel, Turn
+from denizen.models.scripted import Info, ScriptedModel, Turn
 from denizen.spaces.directory import Entity, Floor, Space
 from denizen.spaces.posting import Posted
 from denizen.storage.database import Tx, statement
@@ -92,6 +92,18 @@ class Waiting:
     state: str
     attempts: int = 0
     seconds: float = 0.0
+
+
+class Stuck:
+    """A turn that begins and does not end."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def __call__(self, _messages: list[ModelMessage], _info: Info) -> Turn:
+        self.begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
 
 
 class World:
@@ -339,3 +351,9 @@ async def small_world(ready_sqlite_url: str) -> AsyncGenerator[World]:
     """An empty world on SQLite, for what has nothing to do with storage."""
     async with open_world(ready_sqlite_url) as world:
         yield world
+
+
+async def in_a_hall(world: World, *turns: Turn, **options: Any) -> tuple[Agent, Entity, Space]:
+    """Ada and Noor, in a space of the two."""
+    ada, noor = await world.agent("Ada", *turns, **options), await world.person("Noor")
+    return ada, noor, await world.space("Hall", noor, ada)

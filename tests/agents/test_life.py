@@ -25,7 +25,7 @@ from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.postgresql import PostgresqlDatabase
 from denizen.storage.schema import agents
-from tests.world import UNHURRIED, Waiting, World, listening, open_world
+from tests.world import UNHURRIED, Waiting, World, in_a_hall, listening, open_world
 
 
 class Held:
@@ -50,12 +50,6 @@ async def until(true: Callable[[], Awaitable[bool]]) -> None:
 
 async def is_held(world: World, agent: Agent) -> bool:
     return await world.denizen.db.read(leases.is_held, agent.id)
-
-
-async def in_a_hall(world: World, *turns: Turn, **options):
-    ada = await world.agent("Ada", *turns, **options)
-    noor = await world.person("Noor")
-    return ada, noor, await world.space("Hall", noor, ada)
 
 
 # Status

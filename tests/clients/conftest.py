@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.fresh import installed_python
 from tests.server.conftest import House
 
 HERE = Path(__file__).parent
@@ -30,13 +31,7 @@ elif "OPEN_WEBUI" not in os.environ:
 @pytest.fixture(scope="session")
 def client_python() -> Path:
     """The Python of the environment with the packages, installed again where the list of them has changed."""
-    python, done = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "requirements.txt"
-    if not done.exists() or done.read_text() != REQUIREMENTS.read_text():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)], check=True)
-        install = ["-m", "pip", "-qq", "--disable-pip-version-check", "install", "-r", str(REQUIREMENTS)]
-        subprocess.run([str(python), *install], check=True)
-        done.write_text(REQUIREMENTS.read_text())
-    return python
+    return installed_python(ENVIRONMENT, REQUIREMENTS)
 
 
 @pytest.fixture(scope="session")

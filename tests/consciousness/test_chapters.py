@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,24 +27,10 @@ from denizen.models.scripted import Info, ScriptedModel, Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import layers, ledger, selves
-from tests.world import World, as_text, open_world
+from tests.world import World, as_text
 
 WINDOW = {"max_tokens": 9_500, "output_tokens": 256, "min_recent_cycles": 2, "strategy": "written"}
 _CYCLES = re.compile(r"^\[CYCLE (\d+) — ", re.MULTILINE)
-
-
-@pytest.fixture
-async def world(ready_url: str) -> AsyncGenerator[World]:
-    """A world on SQLite and on PostgreSQL."""
-    async with open_world(ready_url) as world:
-        yield world
-
-
-@pytest.fixture
-async def small_world(ready_sqlite_url: str) -> AsyncGenerator[World]:
-    """A world on SQLite."""
-    async with open_world(ready_sqlite_url) as world:
-        yield world
 
 
 def numbers_in(messages: list[ModelMessage]) -> list[int]:

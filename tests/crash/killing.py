@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +19,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import func, select
 
@@ -28,6 +29,8 @@ from denizen.storage.database import Database, Tx, statement
 from denizen.storage.opening import open_database
 from denizen.storage.schema import cycles, entities, ledger, memories, messages, rollings
 from tests.crash.life import AT_ONCE, HastyClock, Life, Post, append_line, live, read_journal, was_said
+
+T = TypeVar("T")
 
 KILLED: Final = -9
 PRELOADED: Final = [
@@ -139,6 +142,13 @@ def ended(process: BaseProcess) -> int:
         raise TimeoutError(f"{process.name} did not end within {DEADLINE_SECONDS:g} seconds")
     process.close()
     return code
+
+
+def lived(live: Callable[[T], None], life: T) -> int:
+    """The exit code of a process that lives this life."""
+    process = processes().Process(target=live, args=(life,), daemon=True)
+    process.start()
+    return ended(process)
 
 
 @dataclass(frozen=True, slots=True)

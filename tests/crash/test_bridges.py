@@ -9,7 +9,7 @@ import pytest
 from denizen import Runtime
 from denizen.checker import check_database
 from tests.crash.bridging import BOOK, ROOM, SAID, WRITTEN, Carrying, arrived, carry
-from tests.crash.killing import KILLED, ended, processes
+from tests.crash.killing import KILLED, lived
 
 POINTS = [
     "commit:post_message",
@@ -34,18 +34,12 @@ async def test_killed_at(point: str, database_url: str, tmp_path: Path) -> None:
         pier = await denizen.spaces.create("Pier", [noor])
         bridge, _ = await denizen.bridges.create("Book", "book", {"folder": str(tmp_path)})
         await denizen.bridges.connect(bridge, pier, ROOM)
-    killed = _lived(Carrying(database_url, noor.id, pier.id, bridge.id, point))
+    killed = lived(carry, Carrying(database_url, noor.id, pier.id, bridge.id, point))
     assert killed == KILLED, f"{point} was never passed"
-    assert _lived(Carrying(database_url, noor.id, pier.id, bridge.id, None)) == 0
+    assert lived(carry, Carrying(database_url, noor.id, pier.id, bridge.id, None)) == 0
     async with Runtime(database_url, bridge_kinds=[BOOK]) as denizen:
         messages = (await denizen.spaces.messages(pier))[1:]
         assert sorted(each.text for each in messages) == sorted((*SAID, *WRITTEN))
         assert [each.text for each in messages if each.author_name == "Eve"] == list(WRITTEN)
         assert arrived(tmp_path) == list(SAID)
         assert await check_database(denizen.db) == []
-
-
-def _lived(life: Carrying) -> int:
-    process = processes().Process(target=carry, args=(life,), daemon=True)
-    process.start()
-    return ended(process)

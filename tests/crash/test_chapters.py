@@ -10,7 +10,7 @@ from denizen.consciousness import chapters
 from denizen.storage.database import Tx, statement, value
 from denizen.storage.schema import ledger
 from tests.crash.chaptering import CHAPTERS, MODEL, WRITER, Life, live, models
-from tests.crash.killing import KILLED, ended, processes
+from tests.crash.killing import KILLED, lived
 
 WINDOW = {"max_tokens": 7_000, "output_tokens": 256, "min_recent_cycles": 2}
 
@@ -29,8 +29,8 @@ async def test_killed_at(when: str, write: str, database_url: str) -> None:
             await denizen.run_until_idle()
         await denizen.agents.edit(ada, window={**WINDOW, "strategy": "written", "writer_model": WRITER})
     life = Life(database_url, ada.id, noor.id, hall.id, f"{when}:{write}")
-    assert _lived(life) == KILLED
-    assert _lived(Life(database_url, ada.id, noor.id, hall.id, None)) == 0
+    assert lived(live, life) == KILLED
+    assert lived(live, Life(database_url, ada.id, noor.id, hall.id, None)) == 0
     async with Runtime(database_url, models=models()) as denizen:
         notes = await denizen.db.read(chapters.notes_of, ada.id, 1, 1_000)
         assert {number: each[0].text for number, each in notes.items()} == {
@@ -41,9 +41,3 @@ async def test_killed_at(when: str, write: str, database_url: str) -> None:
 
 def _charges(tx: Tx, agent_id: str) -> int:
     return value(tx, _paid, agent_id=agent_id) or 0
-
-
-def _lived(life: Life) -> int:
-    process = processes().Process(target=live, args=(life,), daemon=True)
-    process.start()
-    return ended(process)

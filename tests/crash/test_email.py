@@ -11,7 +11,7 @@ from denizen.access.vault import new_key
 from denizen.checker import check_database
 from tests.bridges.mail_server import PASSWORD, MailServer, mail
 from tests.bridges.real.carrying import SAID, RoomCarrying, carry
-from tests.crash.killing import KILLED, ended, processes
+from tests.crash.killing import KILLED, lived
 
 WRITTEN = ("One", "Two", "Three")
 POINTS = [
@@ -46,9 +46,14 @@ async def test_killed_at(point: str, ready_sqlite_url: str) -> None:
             await server.put(mail("Eve", text, id=f"<{text}@pier.test>", reply_to="<first@pier.test>"))
         wanted = 1 + len(SAID) + len(WRITTEN)
         life = RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, point)
-        assert await _lived(life) == KILLED, f"{point} was never passed"
+        assert await asyncio.to_thread(lived, carry, life) == KILLED, f"{point} was never passed"
         await server.renumber()
-        assert await _lived(RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None)) == 0
+        assert (
+            await asyncio.to_thread(
+                lived, carry, RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None)
+            )
+            == 0
+        )
     async with Runtime(ready_sqlite_url, secret_key=key) as denizen:
         messages = (await denizen.spaces.messages(pier))[1:]
         assert sorted(each.text for each in messages) == sorted((*SAID, *WRITTEN))
@@ -56,9 +61,3 @@ async def test_killed_at(point: str, ready_sqlite_url: str) -> None:
         assert len(await denizen.spaces.list(noor)) == 2
         assert await check_database(denizen.db) == []
     assert server.said == [f"pier: Noor: {text}" for text in SAID]
-
-
-async def _lived(life: RoomCarrying) -> int:
-    process = processes().Process(target=carry, args=(life,), daemon=True)
-    process.start()
-    return await asyncio.to_thread(ended, process)

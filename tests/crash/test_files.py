@@ -14,7 +14,7 @@ from denizen.files.cleanup import tidy
 from denizen.storage.database import Tx, statement, values
 from denizen.storage.schema import chunks, contents, file_pages, files, heard_files, passages
 from tests.crash.filing import DOCUMENT, FILE, MODEL, PAGES, Life, live, model
-from tests.crash.killing import KILLED, ended, processes
+from tests.crash.killing import KILLED, lived
 
 POINTS = [
     "commit:put_chunk",
@@ -43,9 +43,9 @@ async def test_killed_at(point: str, database_url: str) -> None:
         noor = await denizen.people.create("Noor")
         ada = await denizen.agents.create("Ada", model=MODEL)
         hall = await denizen.spaces.create("Hall", [noor, ada])
-    killed = _lived(Life(database_url, noor.id, hall.id, point))
+    killed = lived(live, Life(database_url, noor.id, hall.id, point))
     assert killed == KILLED, f"{point} was never passed"
-    assert _lived(Life(database_url, noor.id, hall.id, None)) == 0
+    assert lived(live, Life(database_url, noor.id, hall.id, None)) == 0
     async with Runtime(database_url, models={MODEL: model()}) as denizen:
         await tidy(denizen.db)
         file = await denizen.files.get(FILE)
@@ -59,12 +59,6 @@ async def test_killed_at(point: str, database_url: str) -> None:
         assert await denizen.db.read(_all, _contents) == await denizen.db.read(_all, _used) == [file.content_id]
         assert set(await denizen.db.blobs.read(_all, _chunks)) == {file.content_id}
         assert (await denizen.db.read(storing.reading_of, file)).state == "done"
-
-
-def _lived(life: Life) -> int:
-    process = processes().Process(target=live, args=(life,), daemon=True)
-    process.start()
-    return ended(process)
 
 
 def _all(tx: Tx, rows: object) -> list[str]:

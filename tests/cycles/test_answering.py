@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -33,7 +32,7 @@ from denizen.models.scripted import Info, Turn, scripted
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
 from denizen.tools.settings import ClientTool
-from tests.world import World, as_text, open_world
+from tests.world import Stuck, World, as_text, open_world
 
 
 async def shown(world: World, space: Space) -> list[str]:
@@ -241,18 +240,6 @@ async def test_a_reminder_names_all_who_wait_in_a_space(world: World):
     await world.run()
     assert (await world.history(ada))[2] == asked("Noor and Sam", "Hall")
     assert await world.transcript(hall) == ["Noor: @ada?", "Sam: @ada!", "Eve: Good morning", "Ada: Hello, both."]
-
-
-class Stuck:
-    """A turn that begins and does not end."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-
-    async def __call__(self, _messages: list[ModelMessage], _info: Info) -> Turn:
-        self.begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable")
 
 
 async def test_a_cycle_cut_off_between_two_reminders_goes_on_with_the_second(ready_url: str):

@@ -15,14 +15,7 @@ from denizen.models.request import retry_delay
 from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles
-from tests.world import UNHURRIED, JumpingClock, Waiting, World, open_world
-
-
-async def two_in_a_hall(world: World, *turns, **options):
-    ada = await world.agent("Ada", *turns, **options)
-    noor = await world.person("Noor")
-    return ada, noor, await world.space("Hall", noor, ada)
-
+from tests.world import UNHURRIED, JumpingClock, Waiting, World, in_a_hall, open_world
 
 # Asking again
 
@@ -34,7 +27,7 @@ async def test_a_model_that_fails_in_passing_is_asked_again_within_the_cycle(rea
     """Three errors in a row cost only waiting: longer each time, and as long as the provider asks for."""
     clock = JumpingClock()
     async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
-        ada, noor, hall = await two_in_a_hall(world, error, error, error, reply("Hello."), "Greeted Noor.")
+        ada, noor, hall = await in_a_hall(world, error, error, error, reply("Hello."), "Greeted Noor.")
         await world.say(noor, "Hi", hall)
         await world.run()
 
@@ -51,7 +44,7 @@ async def test_a_model_that_fails_in_passing_is_asked_again_within_the_cycle(rea
 async def test_the_fourth_failure_is_believed(ready_sqlite_url: str):
     clock = JumpingClock()
     async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
-        ada, noor, hall = await two_in_a_hall(world, *[ModelOverloaded("busy")] * 4)
+        ada, noor, hall = await in_a_hall(world, *[ModelOverloaded("busy")] * 4)
         await world.say(noor, "Hi", hall)
         await world.run()
 
@@ -64,7 +57,7 @@ async def test_the_fourth_failure_is_believed(ready_sqlite_url: str):
 async def test_what_would_fail_again_is_not_asked_again(ready_sqlite_url: str, error: Exception):
     clock = JumpingClock()
     async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
-        ada, noor, hall = await two_in_a_hall(world, error, reply("Hello."), "Greeted Noor.")
+        ada, noor, hall = await in_a_hall(world, error, reply("Hello."), "Greeted Noor.")
         await world.say(noor, "Hi", hall)
         await world.run()
 
@@ -78,7 +71,7 @@ async def test_what_would_fail_again_is_not_asked_again(ready_sqlite_url: str, e
 
 async def test_a_failed_cycle_without_effects_leaves_no_trace_but_the_ledger(world: World):
     """Failed cycles left orphan user messages elsewhere, which piled up."""
-    ada, noor, hall = await two_in_a_hall(
+    ada, noor, hall = await in_a_hall(
         world,
         reply("Hello."),
         "Greeted Noor.",
@@ -127,7 +120,7 @@ async def test_a_failed_cycle_without_effects_leaves_no_trace_but_the_ledger(wor
 
 async def test_a_model_whose_work_is_cancelled_has_failed(small_world: World):
     """Nobody has told the agent to stop: taken for an interruption, it would be asked for ever."""
-    ada, noor, hall = await two_in_a_hall(small_world, asyncio.CancelledError(), reply("Hello."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(small_world, asyncio.CancelledError(), reply("Hello."), "Greeted Noor.")
     await small_world.say(noor, "Hi", hall)
     await small_world.run()
     assert await small_world.waiting(ada) == [Waiting("Hi", "pending", 1, 1)]
@@ -136,7 +129,7 @@ async def test_a_model_whose_work_is_cancelled_has_failed(small_world: World):
 
 
 async def test_an_error_with_any_text_at_all_can_be_written_down(world: World):
-    ada, noor, hall = await two_in_a_hall(world, ModelRejected("a\0b \ud83d"))
+    ada, noor, hall = await in_a_hall(world, ModelRejected("a\0b \ud83d"))
     await world.say(noor, "Hi", hall)
     await world.run()
     assert await world.ledger(ada) == [("failure", "a\ufffdb \ufffd")]
@@ -148,7 +141,7 @@ async def test_an_error_with_any_text_at_all_can_be_written_down(world: World):
 
 async def test_a_failure_after_an_effect_resumes_at_its_last_step(world: World):
     """Nothing is said twice, no completed model call is repeated, and the agent goes on in mid-thought."""
-    ada, noor, hall = await two_in_a_hall(
+    ada, noor, hall = await in_a_hall(
         world, reply("One moment."), ModelRejected("no"), ModelRejected("no"), reply("Done."), "Helped Noor."
     )
     await world.say(noor, "Help!", hall)
@@ -188,7 +181,7 @@ async def test_a_failure_after_an_effect_resumes_at_its_last_step(world: World):
 
 
 async def test_what_arrives_while_a_cycle_waits_to_be_resumed_is_read_after_it(world: World):
-    ada, noor, hall = await two_in_a_hall(
+    ada, noor, hall = await in_a_hall(
         world, reply("One moment."), ModelRejected("no"), "Helped Noor.", reply("Yes?"), "Answered Noor."
     )
     await world.say(noor, "Help!", hall)
@@ -203,7 +196,7 @@ async def test_what_arrives_while_a_cycle_waits_to_be_resumed_is_read_after_it(w
 
 async def test_a_cycle_that_cannot_be_finished_ends_with_an_honest_note(world: World):
     """Five failures since the last progress: what was done stays, and the agent knows what was not."""
-    ada, noor, hall = await two_in_a_hall(world, reply("One moment."), *[ModelRejected("no")] * 5)
+    ada, noor, hall = await in_a_hall(world, reply("One moment."), *[ModelRejected("no")] * 5)
     await world.say(noor, "Help!", hall)
     for seconds in (0, 1, 4, 15):
         await world.run_after(seconds)
@@ -252,7 +245,7 @@ async def _killed_in_a_cycle(world: World, times: int, *, said: bool) -> tuple[A
         return "Unreachable."
 
     first = reply("One moment.") if said else call("read_entry", entry="plans")
-    ada, noor, hall = await two_in_a_hall(world, first, die, reply("Here I am."), "Answered Noor.")
+    ada, noor, hall = await in_a_hall(world, first, die, reply("Here I am."), "Answered Noor.")
     await world.say(noor, "Hi", hall)
     async with world.denizen.living():
         await begun.wait()
@@ -290,7 +283,7 @@ async def test_the_summary_of_a_cycle_that_was_taken_up_again_names_every_space_
 
 async def test_progress_begins_the_count_of_failures_anew(world: World):
     failures = [ModelRejected("no")] * 4
-    ada, noor, hall = await two_in_a_hall(
+    ada, noor, hall = await in_a_hall(
         world, reply("One."), *failures, reply("Two."), *failures, reply("Three."), "Counted."
     )
     await world.say(noor, "Count", hall)
@@ -310,7 +303,7 @@ async def test_after_an_outside_tool_was_called_nothing_is_undone(world: World):
         called.append(1)
         return "ordered"
 
-    _ada, noor, hall = await two_in_a_hall(
+    _ada, noor, hall = await in_a_hall(
         world,
         call("order_pizza"),
         ModelRejected("no"),

@@ -13,13 +13,7 @@ from denizen import call, forever, reply, scripted, think, tool
 from denizen.cycles.settings import CycleSettings
 from denizen.models.scripted import Call, Info, Turn
 from denizen.tools.prebuilt import PREBUILT
-from tests.world import World, as_text
-
-
-async def in_a_hall(world: World, *turns, **options):
-    ada = await world.agent("Ada", *turns, **options)
-    noor = await world.person("Noor")
-    return ada, noor, await world.space("Hall", noor, ada)
+from tests.world import World, as_text, in_a_hall
 
 
 async def results(world: World, agent, at: int = 2) -> list[str]:

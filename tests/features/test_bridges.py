@@ -58,7 +58,7 @@ async def test_old_messages_do_not_wake(ready_sqlite_url: str) -> None:
 
 
 async def test_a_disconnected_bridge_says_so(ready_sqlite_url: str) -> None:
-    """When a service does not accept the bridge any more, the space is told, and messages are kept.
+    """When a service no longer accepts the bridge, the space is told, and messages are kept.
 
     Docs: bridges.md#what-is-carried
     """

@@ -16,21 +16,15 @@ from denizen.models.tokens import estimate_message
 from tests.consciousness.test_compaction import TOOLS, a_life, block_of, questions, told_in
 from tests.consciousness.test_recollection import a_booking, comes_to_mind
 from tests.memory.conftest import remembering, utility, written
-from tests.world import World, as_text, open_world
+from tests.world import World, as_text, in_a_hall, open_world
 
 SMALL = TOOLS + 4_000
 """A window that a dozen cycles fill."""
 
 
-async def a_hall(world: World, *turns: Turn, **options: Any):
-    """Ada and Noor, in a space of the two."""
-    ada, noor = await world.agent("Ada", *turns, **options), await world.person("Noor")
-    return ada, noor, await world.space("Hall", noor, ada)
-
-
 async def self_of(world: World, *turns: Turn, **options: Any) -> str:
     """The system prompt of Ada, when Noor has said something."""
-    ada, noor, hall = await a_hall(world, *turns or (reply("Hi."), "Greeted Noor."), **options)
+    ada, noor, hall = await in_a_hall(world, *turns or (reply("Hi."), "Greeted Noor."), **options)
     await world.say(noor, "Hello", hall)
     await world.run()
     return (await world.prompts(ada))[-1][0]
@@ -41,7 +35,7 @@ async def test_an_agent_remembers_what_it_did_in_another_space(world: World) -> 
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(
+    ada, noor, hall = await in_a_hall(
         world, reply("Hi Noor!"), "Greeted Noor.", reply("Here it is."), "Sent Ahmad the report.", reply("Yes."), "Yes."
     )
     ahmad = await world.person("Ahmad")
@@ -69,7 +63,7 @@ async def test_a_cycle_is_an_inbox_message_calls_results_and_a_last_text(world: 
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.say(noor, "Hello", hall)
     await world.run()
     assert [entry.kind for entry in await world.denizen.minds.log(ada)] == ["inbox", "response", "results", "response"]
@@ -80,7 +74,7 @@ async def test_the_history_has_the_format_of_the_model(world: World) -> None:
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.say(noor, "Hello", hall)
     await world.run()
     messages = [entry.message for entry in await world.denizen.minds.log(ada)]
@@ -94,7 +88,7 @@ async def test_an_agent_sees_why_it_did_something(world: World) -> None:
     Docs: consciousness.md
     """
     turns = [call("set_memories", memories={"charts": "Sarah likes charts."}), reply("Noted.")], "Noted it for Sarah."
-    ada, noor, hall = await a_hall(world, *turns, reply("Yes."), "Said yes.")
+    ada, noor, hall = await in_a_hall(world, *turns, reply("Yes."), "Said yes.")
     for text in ("Sarah likes charts", "Did you note it?"):
         await world.say(noor, text, hall)
         await world.run()
@@ -109,7 +103,7 @@ async def test_the_system_prompt_comes_first(world: World) -> None:
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.say(noor, "Hello", hall)
     await world.run()
     assert all(request[0].startswith("self: IDENTITY:") for request in await world.prompts(ada))
@@ -141,7 +135,7 @@ async def test_the_system_prompt_lists_goals_memories_and_plans(world: World) ->
     Differs: the next time of a plan is in the inbox message. In the system prompt it would change with every run, and
     the provider's cache could not serve what follows.
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.denizen.goals.set(ada, "Complete the Q4 analysis", priority="high")
     await world.denizen.notes.set(ada, "Q4", "The deadline is Feb 28.")
     await world.denizen.plans.set(ada, "Daily Report", "Write it.", cron="0 9 * * *")
@@ -180,7 +174,7 @@ async def test_the_time_is_current(world: World) -> None:
     Docs: inbox.md
     Differs: it stands in the inbox message. In the system prompt it would change every request from its beginning.
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.", reply("Bye."), "Said goodbye.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.", reply("Bye."), "Said goodbye.")
     for text in ("Hello", "Goodbye"):
         await world.say(noor, text, hall)
         await world.run_after(60)
@@ -197,7 +191,7 @@ async def test_changes_of_spaces_goals_and_memories_are_told(world: World) -> No
     Differs: as a line of the next inbox message. The system prompt stays as it is, so that the provider's cache serves
     the whole past.
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.", reply("Yes."), "Said yes.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.", reply("Yes."), "Said yes.")
     await world.say(noor, "Hello", hall)
     await world.run()
     await world.denizen.spaces.join(hall, await world.person("Bert"))
@@ -220,7 +214,7 @@ async def test_the_system_prompt_is_written_anew_after_a_pause(world: World) -> 
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.", reply("Yes."), "Said yes.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.", reply("Yes."), "Said yes.")
     await world.say(noor, "Hello", hall)
     await world.run()
     await world.denizen.goals.set(ada, "Help Bert")
@@ -236,7 +230,7 @@ async def test_the_past_is_not_changed(world: World) -> None:
     Docs: consciousness.md
     """
     turns = [turn for number in range(4) for turn in (reply(f"{number}"), f"Said {number}.")]
-    ada, noor, hall = await a_hall(world, *turns)
+    ada, noor, hall = await in_a_hall(world, *turns)
     for number in range(4):
         await world.say(noor, f"Number {number}?", hall)
         await world.run()
@@ -250,7 +244,7 @@ async def test_the_last_text_is_internal(world: World) -> None:
     Docs: cycles.md
     Differs: if a person waits and got no message, it is sent as the answer after one reminder.
     """
-    _, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    _, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.say(noor, "Hello", hall)
     await world.run()
     assert await world.transcript(hall) == ["Noor: Hello", "Ada: Hi."]
@@ -304,7 +298,7 @@ async def test_a_cycle_without_a_last_text_has_a_summary(world: World) -> None:
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), cycle={"max_steps": 1})
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), cycle={"max_steps": 1})
     await world.say(noor, "Hello", hall)
     await world.run()
     assert [each.summary for each in await world.cycles(ada)] == ['Sent a message to "Hall". (No summary was written.)']
@@ -539,7 +533,7 @@ async def test_history_is_stored_after_every_cycle(world: World) -> None:
 
     Docs: consciousness.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.say(noor, "Hello", hall)
     await world.run()
     before = await world.history(ada)
@@ -555,7 +549,7 @@ async def test_an_agent_is_inspected(world: World) -> None:
 
     Docs: replay.md
     """
-    ada, noor, hall = await a_hall(world, reply("Hi."), "Greeted Noor.")
+    ada, noor, hall = await in_a_hall(world, reply("Hi."), "Greeted Noor.")
     await world.say(noor, "Hello", hall)
     await world.run()
     found = await world.denizen.minds.inspect(ada)
@@ -568,7 +562,7 @@ async def test_a_skipped_cycle_is_not_remembered(world: World) -> None:
 
     Docs: cycles.md
     """
-    ada, noor, hall = await a_hall(world, skip("for Bert"), reply("Yes?"), "Answered Noor.")
+    ada, noor, hall = await in_a_hall(world, skip("for Bert"), reply("Yes?"), "Answered Noor.")
     await world.denizen.spaces.join(hall, await world.person("Bert"))
     for text in ("Bert, your turn", "@ada?"):
         await world.say(noor, text, hall)

@@ -116,7 +116,7 @@ async def test_an_agent_continues_when_there_is_budget_again(world: World) -> No
 
 
 async def test_an_expensive_cycle_is_an_alert(priced: World) -> None:
-    """Whoever looks after an agent is alerted when a cycle costs more than an amount.
+    """The owner of an agent is alerted when a cycle costs more than an amount.
 
     Docs: consciousness.md
     """

@@ -127,7 +127,7 @@ async def test_a_function_chooses_the_model_of_a_step() -> None:
 
 
 async def test_a_function_that_fails_leaves_nobody_in_silence() -> None:
-    """If the function fails, the space of whoever waits says why, and the message is kept.
+    """If the function fails, the space of the person who waits says why, and the message is kept.
 
     Docs: cycles.md
     """

@@ -36,6 +36,20 @@ QUESTION: list[ModelMessage] = [ModelRequest([SystemPromptPart("You are Ada."), 
 JPEG = b"\xff\xd8 the bytes of a picture"
 
 
+def chat_body(model: str, **schema: Any) -> dict[str, Any]:
+    """The body of a request without thinking, in the form of OpenAI's Chat Completions."""
+    function = {"name": "send_message", "description": "Say it.", "parameters": SCHEMA | schema}
+    return {
+        "model": model,
+        "messages": [{"role": "system", "content": "You are Ada."}, {"role": "user", "content": "Hello."}],
+        "max_tokens": 500,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "tool_choice": "auto",
+        "tools": [{"type": "function", "function": function}],
+    }
+
+
 def text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
 

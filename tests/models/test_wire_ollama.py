@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tests.models.conformance import ThinkingTagConformance
+from tests.models.conformance import ThinkingTagConformance, chat_body
 
 
 class TestOllama(ThinkingTagConformance):
     variable, path = "OLLAMA_BASE_URL", "/v1"
     model = "ollama:llama3.2:3b"
-    plain: ClassVar = {
-        "model": "llama3.2:3b",
-        "messages": [{"role": "system", "content": "You are Ada."}, {"role": "user", "content": "Hello."}],
-        "max_tokens": 500,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "tool_choice": "auto",
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": "send_message",
-                    "description": "Say it.",
-                    "parameters": {
-                        "type": "object",
-                        "properties": {"text": {"type": "string"}},
-                        "required": ["text"],
-                    },
-                },
-            }
-        ],
-    }
+    plain: ClassVar = chat_body("llama3.2:3b")
     thinking_model = "ollama:qwen3:8b"
     thinks: ClassVar = {"max_tokens": 14_000}
     brief: ClassVar = {"max_tokens": 900 + 225 + 64 + 2_048}

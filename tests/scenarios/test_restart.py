@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from pydantic_ai.messages import ModelMessage
-
 from denizen import call, reply, scripted
 from denizen.agents.pace import Pace
-from denizen.models.scripted import Info, Turn
-from tests.world import open_world
-
-
-class Stuck:
-    """A turn that begins and does not end."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-
-    async def __call__(self, _messages: list[ModelMessage], _info: Info) -> Turn:
-        self.begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable")
+from tests.world import Stuck, open_world
 
 
 async def test_an_agent_goes_on_where_it_was_when_the_house_was_closed(ready_url: str):

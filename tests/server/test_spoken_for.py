@@ -36,6 +36,13 @@ async def speaking_token(house: House, admin: Entity, **more: Any) -> tuple[str,
     return made.json()["token"]["id"], made.json()["secret"]
 
 
+async def with_a_speaking_token(house: House) -> tuple[World, Entity, str, str]:
+    """Noor, an agent that answers everybody, and Noor's token that speaks for others."""
+    noor = await house.world.person("Noor")
+    await house.world.agent("Ada", model=forever(answering))
+    return house.world, noor, *await speaking_token(house, noor)
+
+
 async def say(house: House, secret: str, text: str, headers: dict[str, str], **body: Any) -> httpx2.Response:
     asked = {"model": "ada", "messages": [{"role": "user", "content": text}], **body}
     sent = {"Authorization": f"Bearer {secret}", **headers}
@@ -54,10 +61,7 @@ async def texts_in(world: World, answer: httpx2.Response) -> list[tuple[str, str
 
 
 async def test_each_user_is_a_person_with_a_space_of_their_own(house: House) -> None:
-    world = house.world
-    noor = await world.person("Noor")
-    await world.agent("Ada", model=forever(answering))
-    token, secret = await speaking_token(house, noor)
+    world, noor, token, secret = await with_a_speaking_token(house)
     async with world.denizen.living():
         sams = await say(house, secret, "My code is 4711.", as_user("u-1", "Sam"))
         mias = await say(house, secret, "Hello.", as_user("u-2", "M%C3%ADa"))
@@ -110,10 +114,7 @@ async def test_a_caller_without_the_right_speaks_for_its_owner_only(small_house:
 
 
 async def test_streams_and_errors_name_the_person_too(small_house: House) -> None:
-    world = small_house.world
-    noor = await world.person("Noor")
-    await world.agent("Ada", model=forever(answering))
-    _, secret = await speaking_token(small_house, noor)
+    world, _, _, secret = await with_a_speaking_token(small_house)
     async with world.denizen.living():
         streamed = await say(small_house, secret, "Hi.", as_user("u-1", "Sam"), stream=True)
         wrong = await say(small_house, secret, "Hi.", as_user("u-1", "Sam"), model="nobody")
@@ -123,10 +124,8 @@ async def test_streams_and_errors_name_the_person_too(small_house: House) -> Non
 
 async def test_nobody_who_exists_is_spoken_for_unless_an_admin_has_linked_them(small_house: House) -> None:
     """And a linked admin is spoken for as a member."""
-    world = small_house.world
-    noor, sam = await world.person("Noor"), await world.person("Sam")
-    await world.agent("Ada", model=forever(answering))
-    token, secret = await speaking_token(small_house, noor)
+    world, noor, token, secret = await with_a_speaking_token(small_house)
+    sam = await world.person("Sam")
     other, _ = await speaking_token(small_house, noor, name="Another")
     async with world.denizen.living():
         for id in ("sam", "@sam", sam.id):
@@ -194,10 +193,7 @@ async def test_a_service_speaks_only_for_people(small_house: House) -> None:
 
 
 async def test_users_who_come_at_once_are_created_once(house: House) -> None:
-    world = house.world
-    noor = await world.person("Noor")
-    await world.agent("Ada", model=forever(answering))
-    _, secret = await speaking_token(house, noor)
+    world, _, _, secret = await with_a_speaking_token(house)
     async with world.denizen.living():
         answers = await asyncio.gather(
             *(say(house, secret, f"Hi {at}.", as_user(f"u-{at % 2}", "Sam")) for at in range(6))
@@ -208,10 +204,7 @@ async def test_users_who_come_at_once_are_created_once(house: House) -> None:
 
 
 async def test_a_forgotten_user_is_gone_and_comes_back_as_somebody_new(small_house: House) -> None:
-    world = small_house.world
-    noor = await world.person("Noor")
-    await world.agent("Ada", model=forever(answering))
-    _, secret = await speaking_token(small_house, noor)
+    world, noor, _, secret = await with_a_speaking_token(small_house)
     async with world.denizen.living():
         first = await say(small_house, secret, "My code is 4711.", as_user("u-1", "Sam"))
     sam = await world.denizen.people.find("@sam")
@@ -225,10 +218,7 @@ async def test_a_forgotten_user_is_gone_and_comes_back_as_somebody_new(small_hou
 
 
 async def test_who_has_left_is_not_spoken_for(small_house: House) -> None:
-    world = small_house.world
-    noor = await world.person("Noor")
-    await world.agent("Ada", model=forever(answering))
-    _, secret = await speaking_token(small_house, noor)
+    world, noor, _, secret = await with_a_speaking_token(small_house)
     async with world.denizen.living():
         await say(small_house, secret, "Hi.", as_user("u-1", "Sam"))
         sam = await world.denizen.people.find("@sam")
@@ -239,10 +229,8 @@ async def test_who_has_left_is_not_spoken_for(small_house: House) -> None:
 
 async def test_a_guest_is_spoken_for_as_a_guest(small_house: House) -> None:
     """A token raises nobody: somebody who writes through a bridge does not become a member by it."""
-    world = small_house.world
-    noor, sam = await world.person("Noor"), await world.person("Sam")
-    await world.agent("Ada", model=forever(answering))
-    _, secret = await speaking_token(small_house, noor)
+    world, noor, _, secret = await with_a_speaking_token(small_house)
+    sam = await world.person("Sam")
     token, _ = await speaking_token(small_house, noor, name="Another")
     async with world.denizen.living():
         await say(small_house, secret, "Hi.", as_user("u-1", "Mia"))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND, Instant, moment, zone_or_utc
@@ -213,18 +213,14 @@ def _parts(entry: Entry) -> Iterator[tuple[str, str]]:
             yield f"result of {plain_name(part.tool_name)}", str(part.content)
 
 
-class _WrittenNote(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _WrittenNote(BaseModel, frozen=True, extra="ignore"):
     cycle: int
     kind: NoteKind
     text: str
 
 
-class WrittenNotes(BaseModel):
+class WrittenNotes(BaseModel, frozen=True, extra="ignore"):
     """The answer of the model."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     notes: tuple[_WrittenNote, ...]
 

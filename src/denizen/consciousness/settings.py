@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 Strategy: TypeAlias = Literal["self_summary", "layered", "semantic", "rolling", "written"]
 
@@ -22,10 +22,8 @@ def profile_for(wanted: Literal["auto", "normal", "small"], context_tokens: int 
     return "small" if context_tokens is not None and context_tokens < SMALL_CONTEXT_TOKENS else "normal"
 
 
-class WindowSettings(BaseModel):
+class WindowSettings(BaseModel, frozen=True, extra="forbid"):
     """The window's size and how it is kept."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_tokens: int = Field(default=100_000, ge=2_000)
     """No request is larger, whatever the model could take."""

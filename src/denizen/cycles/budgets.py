@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import BigInteger, BindParameter, ColumnElement, Subquery, Table, bindparam, or_, select, update
 
 from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
@@ -54,10 +54,8 @@ PATIENCE_SECONDS: Final = LONGEST_CALL_SECONDS
 """How long an agent waits for model calls of others to be settled before it rests."""
 
 
-class BudgetSettings(BaseModel):
+class BudgetSettings(BaseModel, frozen=True, extra="forbid"):
     """Limits of what an agent, or all agents of an organization together, may use. A day ends at 00:00 UTC."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dollars_per_day: Decimal | None = Field(default=None, gt=0)
     tokens_per_day: int | None = Field(default=None, gt=0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.inbox.events import Event, EventType, SenderKind
 from denizen.inbox.format import entry_text
@@ -15,10 +15,8 @@ from denizen.inbox.format import entry_text
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Condition(BaseModel):
+class Condition(BaseModel, frozen=True, extra="forbid"):
     """All that is said here must be true of an event. What is not said does not matter; nothing said is always true."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     types: tuple[EventType, ...] = ()
     """It is of one of these types."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, JsonValue, StringConstraints, ValidationError
 
 from denizen.access import audit
 from denizen.access.requesters import Requester
@@ -27,10 +27,8 @@ SecretHosts = Annotated[
 ]
 
 
-class OrganizationSettings(BaseModel):
+class OrganizationSettings(BaseModel, frozen=True, extra="forbid"):
     """What an organization has settled. A setting that it does not name has its default."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     budget: BudgetSettings | None = None
     """What all its agents together may use."""

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.models.forcing import ToolChoice
 
 
-class Phase(BaseModel):
+class Phase(BaseModel, frozen=True, extra="forbid"):
     """What an agent may do until a certain step."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(default="", max_length=50)
     """What the model is told that this phase is called."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from denizen.cycles.conditions import Condition, holds
 
@@ -20,10 +20,8 @@ log_line = structlog.get_logger(__name__)
 RoutingPer = Literal["cycle", "step"]
 
 
-class Route(BaseModel):
+class Route(BaseModel, frozen=True, extra="forbid"):
     """A model for certain events: named here, or by a function of the runtime's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str | None = Field(default=None, min_length=1)
     """The model, named as an agent's own is."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.cycles import organization
 from denizen.models.catalog import DEMO, Models
@@ -24,10 +24,8 @@ from denizen.storage.database import Database, Tx
 FOUND_NOTHING: Final = ModelChoice(DEMO, "No model is configured: agents think with the built-in demo model.")
 
 
-class ChosenModels(BaseModel):
+class ChosenModels(BaseModel, frozen=True, extra="ignore"):
     """What an operator has chosen."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     default: str | None = None
     """The model of agents that name none."""

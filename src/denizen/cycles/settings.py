@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from denizen.cycles.conditions import Condition
 from denizen.cycles.phases import PRESETS, Phase
@@ -18,10 +18,8 @@ SilentReply = Literal["nudge", "deliver", "ignore"]
 """What happens when the model ends with text and has answered nobody."""
 
 
-class Triage(BaseModel):
+class Triage(BaseModel, frozen=True, extra="forbid"):
     """What decides that events need not be thought about: a rule, a function, a small model; each that is given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     skip_when: Condition | None = None
     """Skip what this is true of: each event that wakes."""
@@ -42,10 +40,8 @@ class Triage(BaseModel):
         return self
 
 
-class StopAfter(BaseModel):
+class StopAfter(BaseModel, frozen=True, extra="forbid"):
     """Stop once a tool has been called with success."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     after: str = Field(min_length=1)
     """The name of the tool."""
@@ -53,10 +49,8 @@ class StopAfter(BaseModel):
     """How many calls of it have to succeed."""
 
 
-class CycleSettings(BaseModel):
+class CycleSettings(BaseModel, frozen=True, extra="forbid"):
     """Limits of one think cycle, what it is told on the way, and what happens when someone waits in vain."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     awareness: Awareness = "combined"
     """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, both (`combined`), or every

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 COMMANDS: Final = (
     *("stop", "cancel", "abort", "hold on"),
@@ -20,10 +20,8 @@ COMMANDS: Final = (
 )
 
 
-class UrgentRule(BaseModel):
+class UrgentRule(BaseModel, frozen=True, extra="forbid"):
     """When an agent wants to be interrupted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     people: tuple[str, ...] = ()
     """Handles whose every message is urgent."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Container, Iterator
 from typing import Annotated, Any, Final, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from denizen.shapes.vocabulary import MemoryCategory as Category
 
@@ -35,10 +35,8 @@ class Unusable(ValueError):
     """The model's answer is not valid. The message is sent back to the model."""
 
 
-class Item(BaseModel):
+class Item(BaseModel, frozen=True, extra="ignore"):
     """One fact, preference, decision or the like."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     text: str = Field(min_length=1, max_length=ITEM_CHARACTERS)
     confidence: float = Field(default=1.0, ge=0, le=1)
@@ -63,10 +61,8 @@ def _says_nothing(value: Any) -> bool:
 Items = Annotated[tuple[Item, ...], BeforeValidator(_items)]
 
 
-class Memory(BaseModel):
+class Memory(BaseModel, frozen=True, extra="ignore"):
     """The memory document, `memory_json`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     facts: Items = ()
     preferences: Items = ()
@@ -102,10 +98,8 @@ class Memory(BaseModel):
                 yield category, each
 
 
-class PassResult(BaseModel):
+class PassResult(BaseModel, frozen=True, extra="ignore"):
     """The result of a pass."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     summary_markdown: str = Field(min_length=1)
     memory_json: Memory

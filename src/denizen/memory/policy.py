@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.access.roles import Role, reaches
 from denizen.memory.documents import SHARED, Category
@@ -45,12 +45,10 @@ WHY: Final[dict[Verdict, str]] = {
 }
 
 
-class Policy(BaseModel):
+class Policy(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     """Choices about long-term memory: `memoryControl.longTermMemory` of a request, or the stored ones of a
     conversation.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     enabled: bool | None = None
     scopes: Scopes = Scopes()
@@ -73,10 +71,8 @@ class Policy(BaseModel):
         return self.model_dump(exclude_none=True) == {"scopes": {}}
 
 
-class OrganizationMemory(BaseModel):
+class OrganizationMemory(BaseModel, frozen=True, extra="forbid"):
     """An organization's settings for long-term memory. Each can only switch off."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
     """Whether long-term memories are stored and recalled at all."""

@@ -115,10 +115,8 @@ class LongTerm(_Part):
     max_characters: int = Field(default=2_800, ge=200, le=40_000, alias="maxCharacters")
 
 
-class Switches(BaseModel):
+class Switches(BaseModel, frozen=True, extra="forbid"):
     """Settings of a deployment for all profiles, by `MEMORY_COMPACTION_*`. The profile decides what is not set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool | None = None
     prompt_key: str | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from denizen.models.catalog import DEMO
 from denizen.models.local_servers import find_servers, list_models
@@ -153,10 +153,8 @@ class _Details(BaseModel):
     parameter_size: str | None = None
 
 
-class _Installed(BaseModel):
+class _Installed(BaseModel, extra="ignore"):
     """One entry of `/api/tags`. Fields of other versions of Ollama are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str = Field(min_length=1)
     size: int = 0

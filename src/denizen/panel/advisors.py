@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Final, NewType, TypedDict, cast
 from uuid import NAMESPACE_OID, uuid5
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.access import space_changes
 from denizen.access.requesters import Requester
@@ -54,10 +54,8 @@ class AdvisorFields(TypedDict, total=False):
     reflection: ReflectionSettings | Mapping[str, Any] | None
 
 
-class AdvisorDraft(BaseModel):
+class AdvisorDraft(BaseModel, frozen=True, extra="forbid"):
     """The description of an advisor: from a person, or from an exported file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     handle: str | None = None

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 _PLACE = re.compile(r"\{(turn|of)\}")
 
 
-class Phase(BaseModel):
+class Phase(BaseModel, frozen=True, extra="forbid"):
     """What is asked of an advisor up to one of its turns."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(default="", max_length=60)
     """What people see: `question`."""

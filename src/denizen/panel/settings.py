@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from denizen.cycles.budgets import BudgetSettings
 from denizen.errors import InvalidInput
@@ -43,10 +43,8 @@ class PanelFields(TypedDict, total=False):
     reflection: ReflectionSettings | Mapping[str, Any]
 
 
-class PanelSettings(BaseModel):
+class PanelSettings(BaseModel, frozen=True, extra="forbid"):
     """What holds for a whole panel."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(default="default", min_length=1)
     """What answers for advisors that name no model of their own, and for the panel itself."""
@@ -77,10 +75,8 @@ class PanelSettings(BaseModel):
     """How its voices think a turn over once it is answered: sentiment and metaprompts. By default they do not."""
 
 
-class AdvisorSettings(BaseModel):
+class AdvisorSettings(BaseModel, frozen=True, extra="forbid"):
     """What one advisor answers with."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """None: the panel's."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import time
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from denizen.errors import InvalidInput
 from denizen.plans.schedule import WEEKDAYS, Heartbeat, Weekday, named_zone
@@ -20,10 +20,8 @@ def was_stored(info: ValidationInfo) -> bool:
     return info.context is STORED
 
 
-class HeartbeatSettings(BaseModel):
+class HeartbeatSettings(BaseModel, frozen=True, extra="forbid"):
     """A regular waking within active hours, whether or not anything has happened."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     every_minutes: int = Field(ge=1, le=1440)
     """Reckoned anew from the beginning of the active hours each day."""

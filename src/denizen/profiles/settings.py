@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 NAME_CHARACTERS = 100
 
 
-class ProfileSettings(BaseModel):
+class ProfileSettings(BaseModel, frozen=True, extra="forbid"):
     """How prompt profiles are chosen for an agent, if the server has a file of presets."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
     """Whether profiles are chosen for it at all."""

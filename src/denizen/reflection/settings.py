@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from denizen.errors import InvalidInput
 from denizen.reflection.names import reflection_fields
@@ -22,10 +22,8 @@ Name = Annotated[str, Field(min_length=1, max_length=100)]
 Score = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
-class SentimentSettings(BaseModel):
+class SentimentSettings(BaseModel, frozen=True, extra="forbid"):
     """How it is found out how people feel, and what follows from it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = False
     """The master switch."""
@@ -46,10 +44,8 @@ class SentimentSettings(BaseModel):
     """Which of the metaprompts of the configuration are enabled; `all` is all of them."""
 
 
-class TurnInterval(BaseModel):
+class TurnInterval(BaseModel, frozen=True, extra="forbid"):
     """After every so many turns of a conversation."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["turn_interval"]
     """After every so many turns of a conversation."""
@@ -57,10 +53,8 @@ class TurnInterval(BaseModel):
     """How many."""
 
 
-class EventBased(BaseModel):
+class EventBased(BaseModel, frozen=True, extra="forbid"):
     """When there is a signal."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["event_based"]
     """When there is a signal."""
@@ -68,10 +62,8 @@ class EventBased(BaseModel):
     """`user_frustrated`, `user_confused`, `user_satisfied`, `error_threshold_exceeded` or `low_engagement`."""
 
 
-class Manual(BaseModel):
+class Manual(BaseModel, frozen=True, extra="forbid"):
     """Only when someone asks for it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["manual"]
     """Only when someone asks for it."""
@@ -80,10 +72,8 @@ class Manual(BaseModel):
 Trigger = Annotated[TurnInterval | EventBased | Manual, Field(discriminator="type")]
 
 
-class Metaprompt(BaseModel):
+class Metaprompt(BaseModel, frozen=True, extra="forbid"):
     """A question that the agent asks itself after a cycle. The answer may change its state of mind."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Name
     """One with the id of a preset replaces it."""
@@ -109,10 +99,8 @@ class Metaprompt(BaseModel):
             raise ValueError(str(error).rstrip(".")) from error
 
 
-class ReflectionSettings(BaseModel):
+class ReflectionSettings(BaseModel, frozen=True, extra="forbid"):
     """What an agent does after its cycles to understand the people it talks with. By default nothing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     profile: str = Field(default=OFF, min_length=1, max_length=100)
     """A quick-start profile of the configuration: `off`, `basic`, `standard`, `advanced`, `tutor`, or one of yours."""

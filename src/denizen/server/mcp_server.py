@@ -25,7 +25,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
@@ -66,8 +66,8 @@ Key = Annotated[
 ]
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Arguments(BaseModel, extra="forbid"):
+    """The arguments of a tool: unknown ones are errors."""
 
 
 class Ask(_Arguments):

@@ -145,10 +145,8 @@ def _from_json(value: object) -> object:
 Dollars = Annotated[Decimal, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
 
 
-class PriceSettings(BaseModel):
+class PriceSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """What a model costs, in dollars per million tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     input: Dollars
     output: Dollars
@@ -158,10 +156,8 @@ class PriceSettings(BaseModel):
 Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan=False)]
 
 
-class AgentsSettings(BaseModel):
+class AgentsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Intervals and time limits of agents."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     lease_seconds: Annotated[Seconds, Field(ge=1), Expects("a number of seconds, 1 or more, such as 30")] = 30.0
     """How long the lease of an agent lasts if its process no longer answers. Then another process takes over."""
@@ -186,10 +182,8 @@ class AgentsSettings(BaseModel):
     """How long agents may finish their work when Denizen is told to stop. Unfinished cycles continue later."""
 
 
-class TlsSettings(BaseModel):
+class TlsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """The certificate of the server. Set both or none."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     certificate: Annotated[
         Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/fullchain.pem")
@@ -202,10 +196,8 @@ class TlsSettings(BaseModel):
     """The file with the certificate's private key (PEM)."""
 
 
-class OidcSettings(BaseModel):
+class OidcSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """An identity provider where people sign in, and whose tokens are accepted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     issuer: Annotated[
         str | None,
@@ -258,10 +250,8 @@ class OidcSettings(BaseModel):
     """The claim of the token from which the handle of a new person is made, up to its @."""
 
 
-class AlertsSettings(BaseModel):
+class AlertsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Alerts for owners about agents and panels with problems."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     webhook_url: Annotated[
         str | None,
@@ -278,10 +268,8 @@ class AlertsSettings(BaseModel):
     """Hosts of that address that may have private addresses."""
 
 
-class PushSettings(BaseModel):
+class PushSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Web push: notifications while no tab of the web client is open."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     enabled: Annotated[bool, Expects("true or false")] = True
     """Whether people can be notified through the push service of their browser. The texts are encrypted for it."""
@@ -294,10 +282,8 @@ class PushSettings(BaseModel):
     """Hosts of push services that may have private addresses."""
 
 
-class OrganizationsSettings(BaseModel):
+class OrganizationsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """What organizations other than the first may use of this machine. The first may use everything."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     programs: Annotated[
         tuple[str, ...],
@@ -336,10 +322,8 @@ class OrganizationsSettings(BaseModel):
 _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 
 
-class LimitSettings(BaseModel):
+class LimitSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Limits of requests and connections. Each process counts for itself."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     requests_per_minute: Annotated[_Rate, Expects("a whole number, such as 6000 (0: as many as one likes)")] = 6_000
     """How many requests one access token or session may make in a minute."""
@@ -373,10 +357,8 @@ class FileSettings(BaseModel):
     """How large all files of an organization together may be."""
 
 
-class BudgetLimits(BaseModel):
+class BudgetLimits(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """The daily budget of all agents and panels of this server together. A day ends at 00:00 UTC."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     dollars_per_day: Annotated[Dollars, Expects("a number of dollars, such as 10 (0: no limit)")] = Decimal(10)
     """The limit in dollars for models with a known price. It does not limit models without a price."""
@@ -387,10 +369,8 @@ class BudgetLimits(BaseModel):
     """The limit of input and output tokens, for all models but the built-in ones."""
 
 
-class ProfilesSettings(BaseModel):
+class ProfilesSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """The files of the server's prompt profiles."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
         Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
@@ -403,10 +383,8 @@ class ProfilesSettings(BaseModel):
     """The folder whose `_meta/*.md` are add-ons of the server; they replace built-in ones of the same name."""
 
 
-class ReflectSettings(BaseModel):
+class ReflectSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Reflection of agents."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     classifier: Annotated[
         str | None,
@@ -423,10 +401,8 @@ _Functions = Annotated[
 ]
 
 
-class FunctionSettings(BaseModel):
+class FunctionSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Python functions that definitions of agents name."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     steps: _Functions = Field(default={})
     """Functions for `cycle.prepare_step`: called before each step of a cycle. As a variable: the table as JSON."""
@@ -441,10 +417,8 @@ class FunctionSettings(BaseModel):
     """Functions for `cycle.triage`: which events are skipped. As a variable: the table as JSON."""
 
 
-class TelemetrySettings(BaseModel):
+class TelemetrySettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Traces and metrics for operators."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     otlp_endpoint: Annotated[
         str | None,
@@ -463,10 +437,8 @@ class TelemetrySettings(BaseModel):
 _Count = Annotated[int, BeforeValidator(_no_truth)]
 
 
-class MemorySettings(BaseModel):
+class MemorySettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """Summaries and long-term memory. What is not set comes from the profile of the presets file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     enabled: Annotated[bool, Expects("true or false")] = True
     """Whether conversations are summarized, and long-term memories are stored."""
@@ -529,10 +501,8 @@ class MemorySettings(BaseModel):
     """A Python function for the retrieval of memories."""
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """All settings. Each value has a default that works on a laptop."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     home: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as ~/.denizen")] = Field(
         default=Path("~/.denizen"), validate_default=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from denizen.shapes.examples import ADA, NOOR, THING, example
 from denizen.shapes.value import Open, Value
@@ -80,10 +80,8 @@ class MemoryHistory(Value):
     versions: list[MemoryVersionOut]
 
 
-class Scopes(BaseModel):
+class Scopes(BaseModel, frozen=True, extra="forbid"):
     """Which scopes are on. Null: not set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     conversation: bool | None = None
     user: bool | None = None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import parsed
@@ -42,10 +42,8 @@ class ServerQuestion:
         return json.dumps(fields, ensure_ascii=False)
 
 
-class ServerAnswer(BaseModel):
+class ServerAnswer(BaseModel, frozen=True, extra="forbid"):
     """What a person answers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | int | float | bool | list[str] | None] | None = None

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import bindparam, select
 
 from denizen.access import audit
@@ -23,10 +23,8 @@ from denizen.storage.schema import grants
 DEFAULT_SECONDS: Final = 86_400
 
 
-class Verdict(BaseModel):
+class Verdict(BaseModel, frozen=True, extra="ignore"):
     """What a person answers when an effect needs an approval."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     confirmed: bool
     times: Annotated[int, Field(ge=1, le=10_000)] = 1

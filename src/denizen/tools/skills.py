@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
@@ -33,10 +33,8 @@ _PATH: Final = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[^/\\\x00-\x1f][^\\\x00-\
 _FRONT: Final = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
 
 
-class Skill(BaseModel):
+class Skill(BaseModel, frozen=True, extra="forbid"):
     """What an agent knows how to do: a folder with a `SKILL.md`, as it was read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = Field(min_length=1, max_length=DESCRIPTION_CHARACTERS)
     """What it is for and when to use it. The agent always reads this."""

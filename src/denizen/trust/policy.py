@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from denizen.inbox.format import quoted_name
 from denizen.trust.values import Kind, TextValues, folded, values_of
@@ -27,10 +27,8 @@ Mode = Literal["words", "ask", "allow"]
 words; `ask`, a person approves every one; `allow`, it runs."""
 
 
-class EffectRule(BaseModel):
+class EffectRule(BaseModel, frozen=True, extra="forbid"):
     """Which calls are allowed, asked about or refused, whatever the request held."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tool: str = Field(default="*", min_length=1)
     """The name of a tool; `*` stands for any letters."""
@@ -44,10 +42,8 @@ class EffectRule(BaseModel):
     do: Literal["allow", "ask", "deny"]
 
 
-class EffectSettings(BaseModel):
+class EffectSettings(BaseModel, frozen=True, extra="forbid"):
     """What an agent may do outside the server."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     after_outside_text: Mode = "words"
     """What happens to an effect once the request held text from outside."""

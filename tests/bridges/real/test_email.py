@@ -27,7 +27,7 @@ from tests.bridges.real.mail_servers import MailServers, installed, running_mail
 from tests.bridges.real.synapse import Synapse
 from tests.bridges.test_email import TestEmail as EmailSuite
 from tests.bridges.test_two_bridges import ask_by_mail_and_continue
-from tests.crash.killing import KILLED, ended, processes
+from tests.crash.killing import KILLED, lived
 from tests.world import World
 
 WRITTEN = ("One", "Two", "Three")
@@ -295,12 +295,17 @@ async def test_both_sides_killed_at(point: str, ready_sqlite_url: str, servers: 
         await write(servers, mail("Eve", text, id=f"<{text}@pier.test>", reply_to="<first@pier.test>"))
     wanted = 1 + len(SAID) + len(WRITTEN)
     trusted = str(servers.certificate.certificate)
-    assert await _lived(RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, point, trusted)) == (
-        KILLED
-    ), f"{point} was never passed"
+    assert await asyncio.to_thread(
+        lived, carry, RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, point, trusted)
+    ) == (KILLED), f"{point} was never passed"
     await asyncio.to_thread(servers.kill)
     await asyncio.to_thread(servers.start)
-    assert await _lived(RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None, trusted)) == 0
+    assert (
+        await asyncio.to_thread(
+            lived, carry, RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None, trusted)
+        )
+        == 0
+    )
     async with Runtime(ready_sqlite_url, secret_key=key) as denizen:
         messages = (await denizen.spaces.messages(pier))[1:]
         assert sorted(each.text for each in messages) == sorted((*SAID, *WRITTEN))
@@ -309,9 +314,3 @@ async def test_both_sides_killed_at(point: str, ready_sqlite_url: str, servers: 
     await have_arrived(servers, {f"pier: Noor: {text}" for text in SAID})
     handed = servers.handed_over()
     assert sum(handed.values()) <= len(SAID) + (point in (SENT, "commit:end_sending"))
-
-
-async def _lived(life: RoomCarrying) -> int:
-    process = processes().Process(target=carry, args=(life,), daemon=True)
-    process.start()
-    return await asyncio.to_thread(ended, process)

@@ -11,7 +11,7 @@ from denizen.access.vault import new_key
 from denizen.checker import check_database
 from tests.bridges.real.carrying import SAID, RoomCarrying, carry
 from tests.bridges.real.synapse import AS_TOKEN, HS_TOKEN, SERVER, Synapse
-from tests.crash.killing import KILLED, ended, processes
+from tests.crash.killing import KILLED, lived
 
 WRITTEN = ("One", "Two", "Three")
 POINTS = [
@@ -42,10 +42,10 @@ async def test_both_sides_killed_at(point: str, ready_sqlite_url: str, tmp_path:
         synapse.send("Eve", room, "m.room.message", {"msgtype": "m.text", "body": text}, f"{alias}-{at}")
     wanted = 1 + len(SAID) + len(WRITTEN)
     life = RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, point)
-    assert _lived(life) == KILLED, f"{point} was never passed"
+    assert lived(carry, life) == KILLED, f"{point} was never passed"
     synapse.kill()
     synapse.start()
-    assert _lived(RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None)) == 0
+    assert lived(carry, RoomCarrying(ready_sqlite_url, key, noor.id, pier.id, bridge.id, wanted, None)) == 0
     async with Runtime(ready_sqlite_url, secret_key=key) as denizen:
         messages = (await denizen.spaces.messages(pier))[1:]
         assert sorted(each.text for each in messages) == sorted((*SAID, *WRITTEN))
@@ -55,9 +55,3 @@ async def test_both_sides_killed_at(point: str, ready_sqlite_url: str, tmp_path:
     ours = [each["content"] for each in found if each["sender"] == f"@denizen_noor:{SERVER}"]
     there = [each["body"] for each in ours if "body" in each]
     assert there == list(SAID)
-
-
-def _lived(life: RoomCarrying) -> int:
-    process = processes().Process(target=carry, args=(life,), daemon=True)
-    process.start()
-    return ended(process)

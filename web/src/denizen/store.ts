@@ -254,11 +254,6 @@ export function hasLater(space: SpaceState): boolean {
   return space.window !== null && (lastSeq(space) ?? 0) < space.info.last_seq;
 }
 
-/** Something said by the person that is not among the messages yet. */
-export function pendingIn(state: State, space: string): Pending[] {
-  return state.pending.filter((each) => each.space === space);
-}
-
 // Spaces
 
 function within(state: State, id: string, change: (space: SpaceState) => SpaceState): State {

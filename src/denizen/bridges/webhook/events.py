@@ -7,7 +7,7 @@ import binascii
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from denizen.bridges.port import (
     Incoming,
@@ -24,9 +24,7 @@ from denizen.errors import InvalidInput
 MOST_FILES: Final = 20
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Event(BaseModel, extra="forbid"):
     id: Annotated[str, Field(min_length=1, max_length=500)]
     room: Annotated[str, Field(min_length=1, max_length=255)]
     account: Annotated[str, Field(min_length=1, max_length=255)]
@@ -39,9 +37,7 @@ class _Event(BaseModel):
         return Writer(self.account, self.name or self.account, self.bot, self.verified)
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _File(BaseModel, extra="forbid"):
     name: Annotated[str, Field(min_length=1, max_length=255)]
     media_type: str | None = None
     data: str

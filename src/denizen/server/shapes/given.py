@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, model_validator
+from pydantic import AfterValidator, BaseModel, JsonValue, model_validator
 
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import check_data
 from denizen.nearest import nearest
 
 
-class RequestBody(BaseModel):
+class RequestBody(BaseModel, extra="forbid"):
     """The body of a request."""
-
-    model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from denizen.clock import Instant, moment
 from denizen.memory.documents import ITEM_CHARACTERS, Category
@@ -120,20 +120,16 @@ def report_out(report: Report) -> ReportOut:
     )
 
 
-class LongTermMemory(BaseModel):
+class LongTermMemory(BaseModel, extra="forbid", populate_by_name=True):
     """`memoryControl.longTermMemory` of a request: what the one who asks says of this conversation."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     enabled: bool | None = None
     scopes: Scopes = Scopes()
     share_with_organization: Annotated[bool | None, Field(alias="shareWithOrganization")] = None
 
 
-class MemoryControl(BaseModel):
+class MemoryControl(BaseModel, extra="forbid", populate_by_name=True):
     """`memoryControl` of a request."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     long_term_memory: Annotated[LongTermMemory, Field(alias="longTermMemory")] = LongTermMemory()
 

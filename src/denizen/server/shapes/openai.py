@@ -25,37 +25,29 @@ MOST_IGNORED = 30
 """The most fields that are named in a header: more than OpenAI's API has."""
 
 
-class ImageUrl(BaseModel):
+class ImageUrl(BaseModel, extra="ignore"):
     """A picture, as a data URL."""
-
-    model_config = ConfigDict(extra="ignore")
 
     url: str
 
 
-class FilePart(BaseModel):
+class FilePart(BaseModel, extra="ignore"):
     """A file: its bytes as a data URL, or the id of an upload."""
-
-    model_config = ConfigDict(extra="ignore")
 
     file_data: str | None = None
     file_id: str | None = None
     filename: str | None = None
 
 
-class InputAudio(BaseModel):
+class InputAudio(BaseModel, extra="ignore"):
     """Sound, encoded as base64."""
-
-    model_config = ConfigDict(extra="ignore")
 
     data: str
     format: str
 
 
-class ContentPart(BaseModel):
+class ContentPart(BaseModel, extra="ignore"):
     """A part of a message: text, a picture, sound or a file."""
-
-    model_config = ConfigDict(extra="ignore")
 
     type: str
     text: str | None = None
@@ -67,11 +59,9 @@ class ContentPart(BaseModel):
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(BaseModel, extra="ignore"):
     """A message of the client's conversation. The agent has its own history: only the last message is used, or the
     results of tools after it."""
-
-    model_config = ConfigDict(extra="ignore")
 
     role: str
     content: str | list[ContentPart] | None = None
@@ -85,18 +75,14 @@ class ChatMessage(BaseModel):
         return "\n".join(part.text or "" for part in self.content or [] if part.type == "text")
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(BaseModel, extra="ignore"):
     """How chunks are sent."""
-
-    model_config = ConfigDict(extra="ignore")
 
     include_usage: bool = False
 
 
-class FunctionTool(BaseModel):
+class FunctionTool(BaseModel, extra="ignore"):
     """A tool of the client."""
-
-    model_config = ConfigDict(extra="ignore")
 
     type: Literal["function"]
     function: dict[str, Any]

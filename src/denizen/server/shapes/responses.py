@@ -25,10 +25,8 @@ _IGNORED = frozenset({"function_call", "reasoning", "item_reference"})
 """Items of the client's history: the agent has its own."""
 
 
-class TextConfig(BaseModel):
+class TextConfig(BaseModel, extra="ignore"):
     """The form of the answer."""
-
-    model_config = ConfigDict(extra="ignore")
 
     format: dict[str, Any] | None = None
 
