@@ -15,7 +15,7 @@ TABLES: dict[str, tuple[type[BaseModel], set[str]]] = {
     "toolsets": (lines.ToolsetLine, set()),
     "selves": (lines.SelfLine, set()),
     # Only cycles that have ended are exported: nothing is left to try.
-    "cycles": (lines.CycleLine, {"id", "attempts", "not_before", "handed_back", "digest"}),
+    "cycles": (lines.CycleLine, {"id", "attempts", "interruptions", "not_before", "handed_back", "digest"}),
     "cycle_spaces": (lines.CycleSpaceLine, set()),
     "log": (lines.EntryLine, {"salt", "digest"}),  # an import begins new chains of digests
     "effects": (lines.EffectLine, {"rule"}),  # of the policy of the organization that the file comes from
