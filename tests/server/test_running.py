@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
+from collections.abc import Iterator
 
 import pytest
 import uvloop
 
 from denizen.server.running import run_server
+
+
+@pytest.fixture(autouse=True)
+def _garbage_as_before() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
 
 
 async def kind_of_loop() -> type[asyncio.AbstractEventLoop]:
