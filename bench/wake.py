@@ -11,7 +11,6 @@ The commit of the post, fsync included, is part of the time. Posts come one afte
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import json
 import random
@@ -27,6 +26,7 @@ from denizen.agents.pace import Pace
 from denizen.agents.registry import Agent
 from denizen.bus.port import Subscription
 from denizen.bus.streams import agent_topic
+from denizen.server.running import run_server
 from denizen.spaces.directory import Entity, Space
 
 COLD = Pace(warm_seconds=0)
@@ -87,13 +87,13 @@ def main() -> None:
     result: dict[str, object] = {"bench": "wake", "posts": given.posts}
     with tempfile.TemporaryDirectory() as folder:
         if given.database_url is not None:
-            found = asyncio.run(measured(given.database_url, given.agents, given.posts, WARM, chance))
+            found = run_server(measured(given.database_url, given.agents, given.posts, WARM, chance))
             result[f"warm_{given.agents}"] = found
         else:
             for agents in (1, given.agents):
                 for name, pace in (("warm", WARM), ("cold", COLD)):
                     url = f"sqlite:///{Path(folder)}/{name}-{agents}.db"
-                    result[f"{name}_{agents}"] = asyncio.run(measured(url, agents, given.posts, pace, chance))
+                    result[f"{name}_{agents}"] = run_server(measured(url, agents, given.posts, pace, chance))
     print(json.dumps(result))
 
 

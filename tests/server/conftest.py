@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import uvloop
 from fastapi import FastAPI
 
 from denizen.access import tokens
@@ -29,6 +30,16 @@ from denizen.storage.sqlite import blobs_path
 from tests.server import small_town
 from tests.server.small_town import Town
 from tests.world import UNHURRIED, World, open_world
+
+ON_BOTH_LOOPS = ("test_connections.py", "test_serving.py", "test_stream.py", "test_reach.py")
+"""Run on asyncio's loop and on uvloop, which `denizen up` uses: their subject is what sockets do. The others run on
+asyncio's; those that start a `denizen up`, on uvloop in its process."""
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loops that a test of this folder runs on."""
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    return loops | ({"uvloop": uvloop.new_event_loop} if item.path.name in ON_BOTH_LOOPS else {})
 
 
 @dataclass(frozen=True)

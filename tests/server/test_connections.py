@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
+import resource
 import socket
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from denizen import ManualClock
-from denizen.server.connections import Places, QuietAccepting
+from denizen.server import connections
+from denizen.server.connections import Places
 from denizen.server.context import ServerLimits
 from tests.fresh import ROOT, started
 from tests.server.conftest import House, served
@@ -277,22 +277,42 @@ async def test_a_reader_that_takes_nothing_is_cut_off(small_world: World) -> Non
         assert received < 9_000_000
 
 
-def test_that_files_have_run_out_is_logged_once_a_minute_without_a_traceback() -> None:
-    clock = ManualClock()
-    handler = QuietAccepting(clock)
-    loop = asyncio.new_event_loop()
-    context = {
-        "message": "socket.accept() out of system resource",
-        "exception": OSError(errno.EMFILE, "Too many open files"),
-    }
-    with structlog.testing.capture_logs() as logs:
-        for _ in range(3):
-            handler(loop, context)
-        clock.advance(60)
-        handler(loop, context)
-    loop.close()
-    assert [each["event"] for each in logs] == ["no connection can be accepted: too many open files"] * 2
-    assert all("exc_info" not in each for each in logs)
+async def test_connections_wait_while_no_files_can_be_opened(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are answered when there are files again. Until then one line a minute says so, without a traceback."""
+    monkeypatch.setattr(connections, "RETRY_SECONDS", 0.0)
+    async with served(small_world) as house:
+        await house.client.get("/healthz")
+        with structlog.testing.capture_logs() as logs, socket.socket() as early:
+
+            async def until_logged(lines: int) -> None:
+                while len(logs) < lines:  # noqa: ASYNC110  the log signals nothing
+                    await asyncio.sleep(0)
+
+            # Until the server accepts it, the system holds the connection.
+            early.connect(("127.0.0.1", int(house.address.rpartition(":")[2])))
+            early.sendall("\r\n".join(HEALTH).encode())
+            with no_more_files():
+                await until_logged(1)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+                small_world.clock.advance(60)
+                await until_logged(2)
+            assert (await asyncio.to_thread(early.recv, 12)) == b"HTTP/1.1 200"
+    assert [each["event"] for each in logs] == ["no connection can be accepted"] * 2
+    assert all("exc_info" not in each and "Too many open files" in each["error"] for each in logs)
+
+
+@contextmanager
+def no_more_files() -> Generator[None]:
+    """No file can be opened in this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def beginning_of_answer(connection: socket.socket) -> bytes:

@@ -8,8 +8,10 @@ import socket
 import httpx2
 import pytest
 
+from denizen import ManualClock
 from denizen.errors import InvalidInput, PortTaken
 from denizen.server.application import create_app
+from denizen.server.connections import Acceptor
 from denizen.server.serving import bind, serve
 from tests.server.conftest import House
 from tests.servers import free_port
@@ -37,16 +39,20 @@ async def test_answers_leave_at_once(host: str) -> None:
     """Nothing waits for the acknowledgement of what was sent before: every answer took 40 ms once."""
     at_once: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        accepted = writer.get_extra_info("socket")
-        at_once.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-        writer.close()
+    class Accepted(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            accepted = transport.get_extra_info("socket")
+            at_once.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            transport.close()
 
-    listener = bind(host, 0)
-    async with await asyncio.start_server(accept, sock=listener):
-        _, writer = await asyncio.open_connection(host, listener.getsockname()[1])
-        assert await at_once
-        writer.close()
+    async with asyncio.TaskGroup() as tasks:
+        with bind(host, 0) as listener:
+            acceptor = Acceptor(listener, Accepted, ManualClock(), tasks)
+            acceptor.start()
+            _, writer = await asyncio.open_connection(host, listener.getsockname()[1])
+            assert await at_once
+            writer.close()
+            acceptor.stop()
 
 
 def test_a_port_that_does_not_exist_is_refused() -> None:

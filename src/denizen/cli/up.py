@@ -32,6 +32,7 @@ from denizen.server.application import create_app
 from denizen.server.connections import raise_descriptor_limit
 from denizen.server.context import ServerLimits
 from denizen.server.reach import reach_of
+from denizen.server.running import run_server
 from denizen.server.serving import Tls, bind, check_tls, serve_on
 from denizen.settings.loopback import is_loopback
 from denizen.settings.shape import Settings
@@ -52,7 +53,7 @@ def up(
     """Start the server and run the agents, until Ctrl-C or SIGTERM."""
     options = {"host": host, "port": port, "model": model}
     loaded = begin(context, {name: value for name, value in options.items() if value is not None})
-    asyncio.run(_up(loaded.settings))
+    run_server(_up(loaded.settings))
 
 
 async def _up(settings: Settings) -> None:

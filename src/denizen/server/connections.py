@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable, Coroutine
@@ -40,8 +41,10 @@ answer.
 """
 _FAREWELLS: Final = 100
 """How many refused clients are answered at a time; the others are closed at once."""
+RETRY_SECONDS: Final = 1.0
+"""When no connection could be accepted, how long until the next try."""
 _WARNED_SECONDS: Final = 60
-"""The least time between two log lines about exhausted file descriptors."""
+"""The least time between two log lines about that."""
 
 
 def raise_descriptor_limit() -> None:
@@ -296,20 +299,56 @@ def _answer(code: str, why: str) -> bytes:
     return "\r\n".join([*lines, "", body]).encode()
 
 
-class QuietAccepting:
-    """An exception handler of the event loop: exhausted file descriptors are one log line a minute, not a traceback for
-    every failed accept.
+class Acceptor:
+    """Accepts connections on a listening socket, from `start` to `stop`.
+
+    Event loops differ in what their own servers do when no more files can be opened: uvloop's logs nothing, and closes
+    its port after an error that libuv passes on. Here what cannot be accepted waits in the queue of the system, and one
+    line a minute is logged.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self, listener: socket.socket, make: Callable[[], asyncio.Protocol], clock: Clock, tasks: asyncio.TaskGroup
+    ) -> None:
+        self._listener = listener
+        self._make = make
         self._clock = clock
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._next_try: asyncio.TimerHandle | None = None
         self._warned = 0
 
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not str(context.get("message", "")).startswith("socket.accept() out of system resource"):
-            loop.default_exception_handler(context)
-            return
+    def start(self) -> None:
+        self._loop.add_reader(self._listener, self._accept)
+
+    def stop(self) -> None:
+        self._loop.remove_reader(self._listener)
+        if self._next_try is not None:
+            self._next_try.cancel()
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                accepted, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # The system goes on reporting the socket as ready.
+                self._loop.remove_reader(self._listener)
+                self._next_try = self._loop.call_later(RETRY_SECONDS, self.start)
+                self._warn(error)
+                return
+            accepted.setblocking(False)
+            self._tasks.create_task(self._connect(accepted), name="accepted connection")
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make, accepted)
+        except OSError:  # It is gone already.
+            accepted.close()
+
+    def _warn(self, error: OSError) -> None:
         now = self._clock.now()
         if now - self._warned >= _WARNED_SECONDS * SECOND:
             self._warned = now
-            log.error("no connection can be accepted: too many open files", error=str(context.get("exception")))
+            log.error("no connection can be accepted", error=str(error))

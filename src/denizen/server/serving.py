@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,10 @@ from uvicorn.server import ServerState
 
 from denizen.errors import InvalidInput, PortTaken
 from denizen.server.connections import (
-    ACCEPTED_AT_ONCE,
+    Acceptor,
     Handshakes,
     LimitedProtocol,
     Places,
-    QuietAccepting,
     TlsProtocol,
 )
 from denizen.server.context import Context
@@ -120,16 +120,17 @@ async def _serve(
     handshakes = None if tls is None else Handshakes(_tls_context(tls), context.limits, places, tasks)
     server = _server(app, places, handshakes)
     context.hang_up = lambda scope: _hang_up(server.server_state, scope)
-    loop = asyncio.get_running_loop()
-    handler = loop.get_exception_handler()
-    loop.set_exception_handler(QuietAccepting(context.runtime.clock))
+    protocol = cast("Callable[..., LimitedProtocol | TlsProtocol]", server.config.http_protocol_class)
+    make = partial(protocol, config=server.config, server_state=server.server_state, app_state=server.lifespan.state)
+    acceptor = Acceptor(listener, make, context.runtime.clock, tasks)
     try:
-        await server.startup(sockets=[listener])
-        listener.listen(_BACKLOG)  # asyncio has set the backlog to the number it accepts at once.
+        await server.startup(sockets=[])
+        acceptor.start()
         ready.set()
         # Instead of uvicorn's own loop, which takes over signals and polls ten times a second whether to stop.
         await stop.wait()
     finally:
+        acceptor.stop()
         context.ending.set()
         if handshakes is not None:
             handshakes.end()
@@ -139,7 +140,6 @@ async def _serve(
             await asyncio.sleep(0)
         for connection in list(server.server_state.connections):
             connection.transport.abort()
-        loop.set_exception_handler(handler)
 
 
 def _tls_context(tls: Tls) -> ssl.SSLContext:
@@ -159,7 +159,6 @@ def _server(app: FastAPI, places: Places, handshakes: Handshakes | None) -> uvic
         app,
         # It is only used as a factory of protocols.
         http=cast("type[LimitedProtocol]", protocol),
-        backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",
         log_config=None,
