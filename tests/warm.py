@@ -18,6 +18,9 @@ from typing import Any
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TELL_IMPORTS = "WARM_TELL_IMPORTS"
 """Names a file, to which a process writes at its end what it had to import itself."""
+CONSTANTS = "WARM_CONSTANTS"
+"""JSON: constants of modules, by their full names, that have other values in a process. Nobody waits for time-outs that
+are shipped."""
 
 PROGRAM = "--program"
 PRELOADED = (
@@ -266,6 +269,10 @@ def _live(streams: list[int], told: dict[str, Any]) -> None:
         os.environ.clear()
         os.environ.update(told["environ"])
         time.tzset()
+        for name, value in json.loads(os.environ.pop(CONSTANTS, "{}")).items():
+            module, _, constant = name.rpartition(".")
+            getattr(sys.modules[module], constant)  # there is one
+            setattr(sys.modules[module], constant, value)
         if told["arguments"][:1] == [PROGRAM]:
             import runpy
 

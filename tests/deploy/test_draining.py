@@ -6,17 +6,27 @@ And being killed: the next process on this machine goes on at once.
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from tests import warm
 from tests.deploy.counting import counting
 from tests.deploy.instances import GRACE, instance
 from tests.proxy import dark_proxy
 from tests.server.conftest import Stream
 
 pytestmark = pytest.mark.timeout(900)
+
+SHORT = {
+    "denizen.api.wiring.READY_SECONDS": 0.5,
+    "denizen.storage.postgresql.AWAY_SECONDS": 0.5,
+    "denizen.storage.postgresql.CONNECT_SECONDS": 2,  # the shortest that libpq takes
+    "denizen.storage.postgresql.CLOSE_SECONDS": 0.5,
+}
+"""How long a process waits for a database that does not answer."""
 
 
 async def test_sigterm_lets_the_cycle_and_its_readers_finish(tmp_path: Path) -> None:
@@ -77,6 +87,7 @@ async def test_sigterm_ends_a_process_whose_database_does_not_answer(tmp_path: P
                 **model.environment,
                 "DATABASE_URL": proxy.url,
                 "DENIZEN_AGENTS__GRACE_SECONDS": "1",
+                warm.CONSTANTS: json.dumps(SHORT),
             }
             async with instance(tmp_path / "home", **environment) as denizen:
                 spaces = (await denizen.get("/api/spaces")).json()["spaces"]

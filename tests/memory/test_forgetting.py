@@ -70,6 +70,16 @@ async def test_what_was_learned_is_gone_with_a_message(world: World):
     await forget_and_look(world, "message")
 
 
+async def test_a_memory_that_repeats_a_message_is_gone_with_it_whatever_it_rests_on(small_world: World):
+    """Somebody has corrected what was learned from another message, in the words of this one."""
+    _, _, kitchen = await a_life(small_world)
+    tea = next(each for each in await small_world.denizen.memory.list() if each.text == "Tea is at four.")
+    await small_world.denizen.memory.correct(tea, SECRET)
+    first = (await small_world.denizen.spaces.messages(kitchen))[0]
+    await small_world.denizen.spaces.forget_message(first.id)
+    assert SECRET not in {each.text for each in await small_world.denizen.memory.list()}
+
+
 async def forget_and_look(world: World, what: str) -> None:
     ada, noor, kitchen = await a_life(world)
     if what == "message":
