@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterator
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 
 from denizen import ManualClock
 from denizen.errors import InvalidInput, PortTaken
@@ -53,6 +55,28 @@ async def test_answers_leave_at_once(host: str) -> None:
             assert await at_once
             writer.close()
             acceptor.stop()
+
+
+async def test_a_connection_that_ends_in_a_defect_ends_no_other() -> None:
+    class Broken(asyncio.Protocol):
+        def __init__(self) -> None:
+            raise ZeroDivisionError
+
+    class Farewell(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            transport.close()
+
+    kinds: Iterator[type[asyncio.Protocol]] = iter([Broken, Farewell])
+    async with asyncio.TaskGroup() as tasks:
+        with bind("127.0.0.1", 0) as listener, capture_logs() as logs:
+            acceptor = Acceptor(listener, lambda: next(kinds)(), ManualClock(), tasks)
+            acceptor.start()
+            for _ in range(2):
+                reader, writer = await asyncio.open_connection(*listener.getsockname())
+                assert await reader.read() == b""
+                writer.close()
+            acceptor.stop()
+    assert [each["event"] for each in logs] == ["connection ended by a defect"]
 
 
 def test_a_port_that_does_not_exist_is_refused() -> None:

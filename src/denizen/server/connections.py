@@ -346,6 +346,9 @@ class Acceptor:
             await self._loop.connect_accepted_socket(self._make, accepted)
         except OSError:  # It is gone already.
             accepted.close()
+        except Exception:  # the boundary of one connection: the others, and the server, go on
+            log.exception("connection ended by a defect")
+            accepted.close()
 
     def _warn(self, error: OSError) -> None:
         now = self._clock.now()
