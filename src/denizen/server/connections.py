@@ -302,9 +302,8 @@ def _answer(code: str, why: str) -> bytes:
 class Acceptor:
     """Accepts connections on a listening socket, from `start` to `stop`.
 
-    Event loops differ in what their own servers do when no more files can be opened: uvloop's logs nothing, and closes
-    its port after an error that libuv passes on. Here what cannot be accepted waits in the queue of the system, and one
-    line a minute is logged.
+    Event loops differ in what their own servers do when no more files can be opened: uvloop's logs nothing. Here what
+    cannot be accepted waits in the queue of the system, and one line a minute is logged.
     """
 
     def __init__(
