@@ -1,5 +1,5 @@
 import { Bot, Brain, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useState } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
 import { useLive } from "../denizen/live";
@@ -132,8 +132,13 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
   const busy = info.members.filter((each) => presence[each.id]?.status === "alive");
   const status = other ? presence[other.id]?.status : busy.length ? "alive" : undefined;
   const current = path === href || path.startsWith(`${href}/`);
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    if (current) link.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   return (
     <Link
+      ref={link}
       href={href}
       className={classes(css.place, count > 0 && css.unread)}
       aria-current={current ? "page" : undefined}
