@@ -133,6 +133,15 @@ async def test_an_empty_file_says_so_and_its_name_can_be_read(house: House, visi
     await expect(page.get_by_role("alert")).to_have_text("empty.txt is empty.")
     name = page.get_by_role("list", name="Files to send").get_by_text("empty.txt", exact=True)
     assert await name.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+    # What could not be sent with the others is not forgotten when they are sent.
+    await choose(page, NOTES)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("link", name="notes.txt")).to_be_visible()
+    chosen = page.get_by_role("list", name="Files to send").get_by_role("listitem")
+    await expect(chosen).to_have_text(["empty.txtempty.txt is empty."])
+    await page.get_by_role("button", name="Remove empty.txt").click()
+    await expect(chosen).to_have_count(0)
     hers.complaints.clear()  # the browser reports the refusal, too
 
 

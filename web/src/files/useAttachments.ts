@@ -28,6 +28,7 @@ export interface Attachments {
   /** Say what a picture shows. */
   describe: (chosen: Chosen, alt: string | null) => Promise<void>;
   remove: (key: string) => void;
+  /** They were sent: those that failed stay, with the reason. */
   clear: () => void;
 }
 
@@ -80,7 +81,7 @@ export function useAttachments(): Attachments {
   }, []);
   const clear = useCallback((): void => {
     stops.current.clear();
-    setChosen([]);
+    setChosen((before) => before.filter((each) => each.error !== null));
   }, []);
   useEffect(() => {
     const open = stops.current;
