@@ -111,3 +111,16 @@ async def test_the_keyboard_leads_everywhere(house: House, visit: Visit) -> None
     await expect(sheet.get_by_text("Find anything")).to_be_visible()
     await expect(sheet.get_by_text("Administration")).to_have_count(0)
     await expect(page).to_have_url(f"{house.address}/agents")
+
+
+async def test_letters_typed_right_after_the_shortcut_are_searched_for(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    page = await (await visit(noor)).open(f"/s/{kitchen.id}")
+    await expect(page.get_by_label("Message to Kitchen")).to_be_focused()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("kit")
+    await expect(page.get_by_role("combobox", name="Find spaces, people")).to_have_value("kit")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("Kitchen")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_label("Message to Kitchen")).to_have_value("")

@@ -1,13 +1,13 @@
-import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useIsAdmin, useSpaces } from "../denizen/hooks";
 import { NewSpace } from "../spaces/NewSpace";
 import { Dialog } from "../ui/Dialog";
+import { Palette } from "./Palette";
 import css from "./palette.module.css";
 import { spaceAt } from "./places";
 import { type Command, nameOf, NOTHING, press, type Shortcut, SHORTCUTS, shown } from "./shortcutKeys";
 
-const Palette = lazy(() => import("./Palette"));
 const IS_MAC = /mac|iphone|ipad/i.test(navigator.platform);
 const OPEN = "denizen:open";
 
@@ -29,11 +29,8 @@ export function Shortcuts(): ReactNode {
   const close = (): void => setOpen(null);
   return (
     <>
-      {open === "palette" && (
-        <Suspense>
-          <Palette onClose={close} onCommand={run} />
-        </Suspense>
-      )}
+      {/* Not loaded only now: what is typed meanwhile would go to the page, as text or as shortcuts. */}
+      {open === "palette" && <Palette onClose={close} onCommand={run} />}
       {open === "help" && <HelpSheet onClose={close} />}
       {open === "new space" && <NewSpace onClose={close} />}
     </>
