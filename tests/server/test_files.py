@@ -217,3 +217,19 @@ async def test_a_link_shows_the_pages_of_a_pdf(house: House) -> None:
     photo = await upload(house, noor, "photo.png", png(8, 4))
     picture = (await house.call("GET", f"/api/files/{photo['id']}/link", noor)).json()
     assert (await house.client.get(f"{picture['url']}?page=1")).status_code == 404
+
+
+async def test_an_upload_that_cannot_begin_says_why_in_plain_words(house: House) -> None:
+    noor = await house.world.person("Noor")
+    for body, told in [
+        ({"name": "empty.txt", "size": 0}, "empty.txt is empty."),
+        ({"name": "a.txt", "size": -1}, "size: Input should be greater than or equal to 0."),
+        ({"name": "a.txt"}, "size: Field required."),
+    ]:
+        answer = await house.call("POST", "/api/files", noor, json=body)
+        assert (answer.status_code, answer.json()["detail"]) == (422, told)
+    answer = await house.call("POST", "/api/files", noor, content=b"{", headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "Send `name` and `size` as JSON, or a form with the field `file`.",
+    )

@@ -172,3 +172,32 @@ def dialog_field(label: str) -> Any:
 
 def dialog_button(name: str) -> Any:
     return lambda page: page.get_by_role("dialog").get_by_role("button", name=name)
+
+
+async def test_the_sidebar_shows_the_place_that_is_open_however_many_there_are(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    spaces = [await world.space(f"Shelf {number:02}", noor) for number in range(1, 61)]
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{spaces[-1].id}")
+
+    current = page.get_by_role("navigation", name="Spaces").locator("[aria-current=page]")
+    await expect(current).to_have_text("#Shelf 60")
+    await expect(current).to_be_in_viewport(ratio=1)
+    await hers.turn_to(f"/s/{spaces[0].id}")
+    await expect(current).to_have_text("#Shelf 01")
+    await expect(current).to_be_in_viewport(ratio=1)
+
+
+async def test_a_long_name_leaves_the_box_for_a_message_one_line_high(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    short, long = await world.space("Tea", noor), await world.space("Everything that has no other room " * 3, noor)
+    hers = await visit(noor, size=PHONE)
+    heights: list[int] = []
+    for space in (short, long):
+        await hers.open(f"/s/{space.id}")
+        box = hers.page.get_by_label(f"Message to {space.name}")
+        await expect(box).to_be_visible()
+        heights.append(await box.evaluate("each => each.clientHeight"))
+    assert heights[0] == heights[1]

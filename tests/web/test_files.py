@@ -119,6 +119,29 @@ async def test_too_large_a_file_says_so(house: House, visit: Visit) -> None:
     await choose(page, NOTES)
     await expect(page.get_by_role("alert")).to_contain_text("notes.txt has 16 bytes. A file may have 10.")
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    # It would be as large the next time.
+    await expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    hers.complaints.clear()  # the browser reports the refusal, too
+
+
+async def test_an_empty_file_says_so_and_its_name_can_be_read(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    hers = await visit(noor, size=PHONE)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await choose(page, {"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
+    await expect(page.get_by_role("alert")).to_have_text("empty.txt is empty.")
+    name = page.get_by_role("list", name="Files to send").get_by_text("empty.txt", exact=True)
+    assert await name.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+    # What could not be sent with the others is not forgotten when they are sent.
+    await choose(page, NOTES)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("link", name="notes.txt")).to_be_visible()
+    chosen = page.get_by_role("list", name="Files to send").get_by_role("listitem")
+    await expect(chosen).to_have_text(["empty.txtempty.txt is empty."])
+    await page.get_by_role("button", name="Remove empty.txt").click()
+    await expect(chosen).to_have_count(0)
     hers.complaints.clear()  # the browser reports the refusal, too
 
 

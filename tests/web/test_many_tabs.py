@@ -119,3 +119,22 @@ async def test_nothing_is_missed_while_tabs_come_and_go(ready_sqlite_url: str, b
             assert seen == sorted(set(seen))
             assert seen[-1] - seen[0] == len(seen) - 1
             assert hers.complaints == []
+
+
+async def test_a_draft_that_was_sent_in_one_tab_is_gone_in_the_other(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    hers = await visit(noor)
+    here = await hers.open(f"/s/{kitchen.id}")
+    await here.get_by_label("Message to Kitchen").fill("Is there")
+    there = await hers.context.new_page()
+    await there.goto(f"{house.address}/s/{kitchen.id}")
+    box = there.get_by_label("Message to Kitchen")
+    await expect(box).to_have_value("Is there")
+
+    # It is one text, wherever one goes on writing it.
+    await box.press_sequentially(" tea?")
+    await expect(here.get_by_label("Message to Kitchen")).to_have_value("Is there tea?")
+    await box.press("Enter")
+    await expect(here.get_by_role("article", name="Noor: Is there tea?")).to_be_visible()
+    await expect(here.get_by_label("Message to Kitchen")).to_have_value("")

@@ -200,3 +200,37 @@ async def test_a_picture_of_another_site_that_cannot_be_loaded_is_a_link(house: 
     await hers.page.context.route("**://pictures.example/**", lambda route: route.abort())
     page = await hers.open(f"/s/{kitchen.id}")
     await expect(page.get_by_role("article").get_by_role("link", name="A cat")).to_be_visible()
+
+
+RIGHT_TO_LEFT = """\
+שלום לכולם, קראו `bake(now)` קודם:
+
+- לחם
+- מים
+
+> כך אמרה נועה.
+
+1. ראשון
+"""
+_SIDES = """
+each => { const { paddingLeft, paddingRight, borderLeftWidth, borderRightWidth } = getComputedStyle(each);
+  return [paddingLeft, paddingRight, borderLeftWidth, borderRightWidth].map((side) => parseFloat(side) > 0); }
+"""
+
+
+async def test_text_from_right_to_left_has_its_bullets_and_quotation_marks_on_the_right(
+    house: House, visit: Visit
+) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(sam, RIGHT_TO_LEFT, kitchen)
+    page = await (await visit(noor, size=PHONE)).open(f"/s/{kitchen.id}")
+    message = page.get_by_role("article")
+
+    await expect(message.get_by_text("לחם")).to_be_visible()
+    for kind in ("ul", "ol"):
+        assert await message.locator(kind).evaluate(_SIDES) == [False, True, False, False]
+    assert await message.locator("blockquote").evaluate(_SIDES) == [False, True, False, True]
+    # Code is read from left to right everywhere.
+    assert await message.locator("code").evaluate("each => getComputedStyle(each).direction") == "ltr"

@@ -268,6 +268,22 @@ async def _choose(page: Page, menu: str, item: str) -> None:
     await page.get_by_role("menuitem", name=item).click()
 
 
+async def test_settings_that_are_not_saved_are_still_there_after_a_look_elsewhere(house: House, visit: Visit) -> None:
+    noor, ada = await house.world.person("Noor"), await house.world.agent("Ada")
+    page = await (await visit(noor)).open(f"/agents/{ada.id}/settings")
+    instructions = page.get_by_label("Instructions", exact=True)
+    before = await instructions.input_value()
+    for is_kept in (True, False):
+        await instructions.fill("You look after the house.")
+        if not is_kept:
+            await page.get_by_role("button", name="Discard").click()
+        await page.get_by_role("link", name="Window", exact=True).click()
+        await expect(page.get_by_role("heading", name="Self")).to_be_visible()
+        await page.get_by_role("link", name="Settings", exact=True).click()
+        await expect(instructions).to_have_value("You look after the house." if is_kept else before)
+        await expect(page.get_by_text("Not saved yet." if is_kept else "All changes saved.")).to_be_visible()
+
+
 async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_right(house: House, visit: Visit) -> None:
     noor, ada, kitchen = await home(house)
     visitor = await visit(noor)

@@ -111,3 +111,32 @@ async def test_the_keyboard_leads_everywhere(house: House, visit: Visit) -> None
     await expect(sheet.get_by_text("Find anything")).to_be_visible()
     await expect(sheet.get_by_text("Administration")).to_have_count(0)
     await expect(page).to_have_url(f"{house.address}/agents")
+
+
+async def test_letters_typed_right_after_the_shortcut_are_searched_for(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    page = await (await visit(noor)).open(f"/s/{kitchen.id}")
+    await expect(page.get_by_label("Message to Kitchen")).to_be_focused()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("kit")
+    await expect(page.get_by_role("combobox", name="Find spaces, people")).to_have_value("kit")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("Kitchen")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_label("Message to Kitchen")).to_have_value("")
+
+
+async def test_next_space_follows_the_order_of_the_sidebar(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, zoe = await world.person("Noor"), await world.person("Zoë")
+    kitchen, workshop = await world.space("Kitchen", noor), await world.space("Workshop", noor)
+    direct = await world.space("Noor and Zoë", noor, zoe, private=True)
+    panel = await world.denizen.panels.create("Advice", [noor])
+    page = await (await visit(noor)).open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("link", name="Advice")).to_be_visible()
+    # Shared spaces first, then direct messages, then panels; not by their names alone.
+    for path in (f"/s/{workshop.id}", f"/s/{direct.id}", f"/panels/{panel.id}", f"/s/{kitchen.id}"):
+        await page.keyboard.press("Alt+ArrowDown")
+        await expect(page).to_have_url(f"{house.address}{path}")
+    await page.keyboard.press("Alt+ArrowUp")
+    await expect(page).to_have_url(f"{house.address}/panels/{panel.id}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Locator, Page, ViewportSize, expect
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage
 
 from denizen.models.scripted import Info, Turn, call, forever
@@ -136,3 +137,25 @@ async def test_the_others_are_hidden_and_the_context_says_so(house: House, visit
         ]
     )
     await visitor.check_accessibility()
+
+
+async def test_on_a_phone_the_words_below_a_round_stand_above_its_buttons(house: House, visit: Visit) -> None:
+    noor, panel = await board(house)
+    denizen = house.world.denizen
+
+    def refuse(messages: list[ModelMessage], info: Info) -> Turn:
+        raise ModelHTTPError(status_code=400, model_name="m", body={"error": {"message": "Not like this."}})
+
+    denizen.models.register("refusing", forever(refuse))
+    for name in ("Hannah Arendt", "Simone Weil"):
+        await denizen.advisors.add(panel, {"name": name, "model": "refusing"})
+    await denizen.panels.ask(panel, noor, "Where?")
+    page = await (await visit(noor, size=PHONE)).open(f"/panels/{panel.id}")
+    turn = page.get_by_role("article", name="Turn 3")
+    await expect(turn.get_by_role("button", name="Ask 2 again")).to_be_visible()
+    words = await turn.get_by_text("2 of 4 have answered, 2 failed").bounding_box()
+    button = await turn.get_by_role("button", name="Ask 2 again").bounding_box()
+    assert words
+    assert button
+    assert words["y"] + words["height"] <= button["y"]
+    assert words["width"] > PHONE["width"] / 2

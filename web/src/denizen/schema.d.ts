@@ -17943,7 +17943,7 @@ export interface operations {
                     name: string;
                     /**
                      * Size
-                     * @description In bytes.
+                     * @description In bytes. An empty file is refused.
                      */
                     size: number;
                 };

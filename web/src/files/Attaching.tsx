@@ -65,7 +65,7 @@ export function ChosenFiles({ attachments }: { attachments: Attachments }): Reac
                 {each.error}
               </span>
             )}
-            {each.error && (
+            {each.error && each.mayRetry && (
               <button type="button" className={css.again} onClick={() => retry(each)}>
                 Try again
               </button>

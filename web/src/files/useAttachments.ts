@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { inWords } from "../denizen/api";
+import { ApiError, inWords } from "../denizen/api";
 import { type Attachment, describe as describeUpload, discard, upload } from "../denizen/files";
 
 /** How many files a message may have. */
@@ -13,6 +13,8 @@ export interface Chosen {
   share: number;
   done: Attachment | null;
   error: string | null;
+  /** Whether it failed in a way that the same file may not fail again. */
+  mayRetry: boolean;
 }
 
 export interface Attachments {
@@ -26,6 +28,7 @@ export interface Attachments {
   /** Say what a picture shows. */
   describe: (chosen: Chosen, alt: string | null) => Promise<void>;
   remove: (key: string) => void;
+  /** They were sent: those that failed stay, with the reason. */
   clear: () => void;
 }
 
@@ -43,7 +46,7 @@ export function useAttachments(): Attachments {
       upload(file, (share) => change(key, { share }), stop.signal, key)
         .then((done) => change(key, { done, share: 1 }))
         .catch((error: unknown) => {
-          if (!stop.signal.aborted) change(key, { error: inWords(error) });
+          if (!stop.signal.aborted) change(key, { error: inWords(error), mayRetry: !(error instanceof ApiError && error.code === "invalid_input") });
         });
     },
     [change],
@@ -52,7 +55,7 @@ export function useAttachments(): Attachments {
     (files: Iterable<File>): void => {
       for (const file of files) {
         const key = crypto.randomUUID();
-        setChosen((before) => [...before, { key, name: file.name, file, share: 0, done: null, error: null }]);
+        setChosen((before) => [...before, { key, name: file.name, file, share: 0, done: null, error: null, mayRetry: true }]);
         begin(key, file);
       }
     },
@@ -78,7 +81,7 @@ export function useAttachments(): Attachments {
   }, []);
   const clear = useCallback((): void => {
     stops.current.clear();
-    setChosen([]);
+    setChosen((before) => before.filter((each) => each.error !== null));
   }, []);
   useEffect(() => {
     const open = stops.current;

@@ -121,7 +121,7 @@ function Nothing({ of, searched }: { of: Wanted["of"]; searched: boolean }): Rea
       <p>
         {of === "everyone"
           ? "What admins share from a conversation with the organization appears here."
-          : "When a conversation with agents grows it is summarized, and what is worth keeping appears here."}
+          : "When a conversation with agents grows, it is summarized, and what is worth keeping appears here."}
       </p>
     </Empty>
   );

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { type FormEvent, type ReactNode, useEffect, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
 import { useLocation } from "wouter";
 import { ApiError, get, inWords, type Member, patch, post, remove, type Schemas, type Space } from "../denizen/api";
@@ -18,6 +18,9 @@ import css from "./mind.module.css";
 import { ModelField } from "./ModelField";
 import { useMind } from "./watch";
 
+/** What is not saved yet, by agent and version: it is still there after a look at another screen. */
+const unsaved = new Map<string, Values>();
+
 /** Its definition as a form. Only what was changed is sent; what is wrong is said beside its field. */
 export function SettingsTab(): ReactNode {
   const { agent } = useMind();
@@ -28,22 +31,31 @@ export function SettingsTab(): ReactNode {
         <Avatar name={agent.name} id={agent.id} kind="agent" size="large" />
         <PictureButton id={agent.id} />
       </section>
-      <Definition key={`${agent.id} ${agent.version}`} />
+      <Definition key={versionOf(agent)} />
       <Attention />
       <Ending />
     </>
   );
 }
 
+function versionOf({ id, version }: { id: string; version: number }): string {
+  return `${id} ${version}`;
+}
+
 function Definition(): ReactNode {
   const { agent } = useMind();
   const say = useToast();
   const before = useMemo(() => valuesOf(agent.name, agent.definition ?? {}), [agent]);
-  const [values, setValues] = useState(before);
+  const key = versionOf(agent);
+  const [values, setValues] = useState(() => unsaved.get(key) ?? before);
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [rest, setRest] = useState<string | null>(null);
   const save = useChange(agent.id, (changes: Record<string, unknown>) => patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: changes as never }));
   const dirty = Object.keys(values).some((path) => values[path] !== before[path]);
+  useEffect(() => {
+    if (dirty) unsaved.set(key, values);
+    else unsaved.delete(key);
+  }, [dirty, key, values]);
 
   const refuse = (found: Record<string, string>, other: string | null): void => {
     flushSync(() => {

@@ -24,7 +24,7 @@ interface Choice extends Entry {
 }
 
 /** Everything one can go to or do, found by a few letters. */
-export default function Palette({ onClose, onCommand }: { onClose: () => void; onCommand: (command: Command) => void }): ReactNode {
+export function Palette({ onClose, onCommand }: { onClose: () => void; onCommand: (command: Command) => void }): ReactNode {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);

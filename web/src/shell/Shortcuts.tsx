@@ -1,13 +1,13 @@
-import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { useIsAdmin, useSpaces } from "../denizen/hooks";
+import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
 import { NewSpace } from "../spaces/NewSpace";
 import { Dialog } from "../ui/Dialog";
+import { Palette } from "./Palette";
 import css from "./palette.module.css";
-import { spaceAt } from "./places";
+import { pathOf, sectionsOf, spaceAt } from "./places";
 import { type Command, nameOf, NOTHING, press, type Shortcut, SHORTCUTS, shown } from "./shortcutKeys";
 
-const Palette = lazy(() => import("./Palette"));
 const IS_MAC = /mac|iphone|ipad/i.test(navigator.platform);
 const OPEN = "denizen:open";
 
@@ -29,11 +29,8 @@ export function Shortcuts(): ReactNode {
   const close = (): void => setOpen(null);
   return (
     <>
-      {open === "palette" && (
-        <Suspense>
-          <Palette onClose={close} onCommand={run} />
-        </Suspense>
-      )}
+      {/* Not loaded only now: what is typed meanwhile would go to the page, as text or as shortcuts. */}
+      {open === "palette" && <Palette onClose={close} onCommand={run} />}
       {open === "help" && <HelpSheet onClose={close} />}
       {open === "new space" && <NewSpace onClose={close} />}
     </>
@@ -42,6 +39,7 @@ export function Shortcuts(): ReactNode {
 
 function useCommands(open: (what: "palette" | "help" | "new space" | null) => void): (command: Command) => void {
   const [path, go] = useLocation();
+  const me = useMe();
   const spaces = useSpaces();
   return (command) => {
     switch (command) {
@@ -68,11 +66,12 @@ function useCommands(open: (what: "palette" | "help" | "new space" | null) => vo
         return moveRow(command === "next row" ? 1 : -1);
       case "next space":
       case "previous space": {
-        const all = spaces ?? [];
+        const { shared, direct, panels } = sectionsOf(spaces ?? [], me.id);
+        const all = [...shared, ...direct, ...panels];
         const here = all.findIndex((each) => each.info.id === spaceAt(path));
         const step = command === "next space" ? 1 : -1;
         const next = all[(Math.max(here, step > 0 ? -1 : 0) + step + all.length) % all.length];
-        if (next) go(`/s/${next.info.id}`);
+        if (next) go(pathOf(next));
       }
     }
   };

@@ -1,5 +1,5 @@
 import { Bot, Brain, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useState } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
 import { useLive } from "../denizen/live";
@@ -11,6 +11,7 @@ import { classes } from "../ui/classes";
 import { Menu } from "../ui/Menu";
 import { Skeleton } from "../ui/States";
 import { isDirectSpace } from "./direct";
+import { isPanel, pathOf, sectionsOf } from "./places";
 import css from "./shell.module.css";
 import { openOver } from "./Shortcuts";
 import { signOut } from "./signOut";
@@ -23,9 +24,7 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
   const me = useMe();
   const spaces = useSpaces();
   const [making, setMaking] = useState<"space" | "panel" | null>(null);
-  const panels = spaces?.filter(isPanel) ?? [];
-  const direct = spaces?.filter((each) => !isPanel(each) && isDirect(each, me.id)) ?? [];
-  const shared = spaces?.filter((each) => !isPanel(each) && !isDirect(each, me.id)) ?? [];
+  const { shared, direct, panels } = sectionsOf(spaces ?? [], me.id);
   return (
     <>
       <div className={css.scrim} onClick={onClose} aria-hidden />
@@ -98,11 +97,6 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
   );
 }
 
-/** Whether advisors answer there. */
-function isPanel({ info }: SpaceState): boolean {
-  return info.kind === "panel";
-}
-
 /** Whether it is the conversation of the person and one other. */
 export function isDirect({ info }: SpaceState, me: string): boolean {
   return isDirectSpace(info, me);
@@ -126,14 +120,19 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
   const me = useMe();
   const presence = useLive((state) => state.presence);
   const { info } = space;
-  const href = isPanel(space) ? `/panels/${info.id}` : `/s/${info.id}`;
+  const href = pathOf(space);
   const count = unread(space);
   const other = !isPanel(space) && isDirect(space, me.id) ? info.members.find((each) => each.id !== me.id) : undefined;
   const busy = info.members.filter((each) => presence[each.id]?.status === "alive");
   const status = other ? presence[other.id]?.status : busy.length ? "alive" : undefined;
   const current = path === href || path.startsWith(`${href}/`);
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    if (current) link.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   return (
     <Link
+      ref={link}
       href={href}
       className={classes(css.place, count > 0 && css.unread)}
       aria-current={current ? "page" : undefined}

@@ -232,6 +232,14 @@ function useDraft(name: string): [string, (text: string) => void] {
       // No room: then it lives as long as the page.
     }
   };
+  useEffect(() => {
+    // Another tab went on writing what stands here, or has sent it. What was written only here stays.
+    const follow = ({ key, oldValue, newValue }: StorageEvent): void => {
+      if (key === name) setText((here) => (here === (oldValue ?? "") ? (newValue ?? "") : here));
+    };
+    window.addEventListener("storage", follow);
+    return () => window.removeEventListener("storage", follow);
+  }, [name]);
   return [text, keep];
 }
 

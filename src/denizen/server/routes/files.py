@@ -9,8 +9,9 @@ from typing import Annotated, Final, Literal, cast
 from urllib.parse import quote
 
 from fastapi import Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
 from denizen.errors import InvalidInput, NotAllowed, NotFound
@@ -73,7 +74,7 @@ class NewFile(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "photo.jpg", "size": 48213}]})
 
     name: Annotated[str, Field(min_length=1, max_length=1_000)]
-    size: Annotated[int, Field(ge=1, description="In bytes.")]
+    size: Annotated[int, Field(ge=0, description="In bytes. An empty file is refused.")]
     media_type: Annotated[str | None, Field(max_length=200, description="Guessed from the name if missing.")] = None
     alt: Alt = None
 
@@ -121,14 +122,20 @@ async def create_file(request: Request, caller: Authenticated) -> FileOut:
                 caller.entity.id, name=given.filename or "file", size=given.size, media_type=given.content_type
             )
             return await _out(request, await files.append(begun, 0, _pieces(given)))
-    try:
-        wanted = NewFile.model_validate(parse_json(await request.body()))
-    except ValueError as error:
-        raise InvalidInput(f"Send `name` and `size` as JSON, or a form with the field `file`: {error}") from error
+    wanted = _new_file(await request.body())
     begun = await files.begin(
         caller.entity.id, name=wanted.name, size=wanted.size, media_type=wanted.media_type, alt=wanted.alt
     )
     return await _out(request, begun)
+
+
+def _new_file(body: bytes) -> NewFile:
+    try:
+        return NewFile.model_validate(parse_json(body))
+    except ValidationError as error:
+        raise RequestValidationError([each | {"loc": ("body", *each["loc"])} for each in error.errors()]) from error
+    except ValueError as error:
+        raise InvalidInput("Send `name` and `size` as JSON, or a form with the field `file`.") from error
 
 
 async def _pieces(given: UploadFile) -> AsyncIterator[bytes]:
