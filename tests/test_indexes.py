@@ -9,6 +9,7 @@ import sqlite3
 from contextlib import closing
 
 import denizen
+from denizen.spaces import fan_out
 from denizen.storage.database import Statement
 
 FOLDERS = ("access", "consciousness", "cycles", "inbox", "memory", "panel", "plans", "tools", "trust")
@@ -46,6 +47,17 @@ def test_no_statement_reads_a_table_that_grows_from_end_to_end(ready_sqlite_url:
             ]
     assert len(scans) > 500
     assert {name for name, steps in scans.items() if steps} == READ_FROM_END_TO_END
+
+
+def test_a_message_is_delivered_without_a_look_at_all_that_waits(ready_sqlite_url: str) -> None:
+    """When an agent goes on in a space is asked for each agent, with each message."""
+    with closing(sqlite3.connect(ready_sqlite_url.removeprefix("sqlite:///"))) as empty:
+        sql = fan_out._listeners.sqlite
+        given = dict.fromkeys(re.findall(r":(\w+)", sql), 1)
+        plan = [step for *_, step in empty.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+    assert [step.split(" USING ")[1] for step in plan if step.startswith("SEARCH events")] == [
+        "INDEX ix_events_put_off (agent_id=? AND space_id=? AND not_before>?)"
+    ]
 
 
 def every_statement() -> dict[str, Statement]:

@@ -1,4 +1,4 @@
-"""Writes fixtures/0040.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0041.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0040.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0041.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000

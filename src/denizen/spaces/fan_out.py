@@ -41,9 +41,9 @@ _space_goes_on_at = (
     select(func.max(events.c.not_before))
     .where(
         events.c.agent_id == agents.c.id,
-        events.c.state != "done",
-        events.c.state == "pending",
         events.c.space_id == bindparam("space_id"),
+        events.c.state == "pending",
+        events.c.not_before > 0,
     )
     .scalar_subquery()
 )
@@ -56,7 +56,7 @@ _listeners = statement(
         memberships.c.joined_at,
         _members,
         _cycle_goes_on_at,
-        # Not for those that cannot answer anyway: many events may wait for them.
+        # Not for those that cannot answer anyway.
         case(((agents.c.status == "active") & agents.c.parked_cause.is_(None), _space_goes_on_at)),
         statuses.is_shown(agents.c.id),
     )

@@ -19,7 +19,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 41))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 42))
 """All migrations, the first one first."""
 HEAD = REVISIONS[-1]
 

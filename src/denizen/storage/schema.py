@@ -333,6 +333,10 @@ events = Table(
     _partial_index("ix_events_message", "message_id", where="message_id IS NOT NULL"),
     # In the order of draining, so that taking the first few reads only those.
     _partial_index("ix_events_open", "agent_id", "state", "lane", "number", where="state <> 'done'"),
+    # Says when an agent goes on in a space, without a look at all that wait there.
+    _partial_index(
+        "ix_events_put_off", "agent_id", "space_id", "not_before", where="state = 'pending' AND not_before > 0"
+    ),
 )
 
 stop_requests = Table(
