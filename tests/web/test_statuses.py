@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.async_api import expect
 
+from denizen.bus.streams import entity_topic
 from denizen.errors import ModelKeyRejected
 from denizen.inbox import statuses
 from denizen.inbox.statuses import CAUSES, Cause
@@ -160,6 +162,8 @@ async def test_a_notice_to_a_person_is_shown_wherever_they_are(house: House, vis
     noor, mia = await house.world.person("Noor"), await house.world.person("Mia")
     page = await (await visit(mia)).open("/agents")
     await expect(page.get_by_role("heading", name="Agents").first).to_be_visible()
+    while not house.world.denizen.bus.attention(entity_topic(mia.id)):  # noqa: ASYNC110
+        await asyncio.sleep(0)  # until the page listens: a notice is for those who are there
     made = await house.call("POST", "/api/tokens", noor, json={"name": "Builds", "entity": "@mia"})
     assert made.status_code == 201
     await expect(page.get_by_text("Noor (@noor) created the access token 'Builds' for you.")).to_be_visible()
