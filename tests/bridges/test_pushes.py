@@ -99,7 +99,6 @@ async def test_who_types_is_told_whichever_process_gets_the_push(ready_url: str,
             asyncio.timeout(60),
         ):
             await pier.run()
-            reads = harbour.reads
             users = ["@stranger:harbour", "@eve:harbour"]
             push = json.dumps({"events": [], "ephemeral": [typing(users=users)]}).encode()
             with pytest.raises(SignatureWrong):
@@ -107,8 +106,6 @@ async def test_who_types_is_told_whichever_process_gets_the_push(ready_url: str,
             await other.denizen.bridges.receive_push(pier.bridge.id, f"Bearer {TOKEN}", push)
             frame = await anext(told)
             assert (frame.name, frame.account, frame.space) == ("Eve", "@eve:harbour", pier.space.id)
-            # Nobody has written: nothing is read because of it.
-            assert harbour.reads == reads
 
 
 async def test_a_push_over_http_is_taken_with_the_token_of_the_registration(ready_sqlite_url: str) -> None:
@@ -121,9 +118,13 @@ async def test_a_push_over_http_is_taken_with_the_token_of_the_registration(read
         path = f"/hooks/bridges/{pier.bridge.id}/_matrix/app/v1/transactions/1"
         async with bay.denizen.living(), typing_in(bay, pier) as told, asyncio.timeout(60):
             await pier.run()
+            # In one process every hint so far has been followed: one that comes by Redis may be late.
+            reads = harbour.reads
             for token, status in (("no", 401), (TOKEN, 200)):
                 answer = await house.client.put(
                     path, json={"events": [], "ephemeral": [typing()]}, headers={"Authorization": f"Bearer {token}"}
                 )
                 assert answer.status_code == status
             assert (await anext(told)).name == "Eve"
+            # Nobody has written: nothing is read because of it.
+            assert harbour.reads == reads
