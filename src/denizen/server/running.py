@@ -26,4 +26,23 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         from uvloop import new_event_loop
     except ImportError:  # It is not made for Windows or PyPy.
         return None
+    _let_reset_connections_have_no_attributes()
     return new_event_loop
+
+
+def _let_reset_connections_have_no_attributes() -> None:
+    """On uvloop a connection that was reset as soon as it was made has no socket any more. anyio asks for its address
+    all the same, and HTTP clients end with an AttributeError, which nobody takes for an unreachable server.
+    """
+    from anyio.abc import SocketStream
+
+    known = SocketStream.extra_attributes
+    assert isinstance(known, property)
+    read = known.fget
+    if read is None or read.__name__ == "attributes":
+        return
+
+    def attributes(stream: Any) -> Any:
+        return {} if stream._raw_socket is None else read(stream)  # noqa: SLF001
+
+    setattr(SocketStream, "extra_attributes", property(attributes))  # noqa: B010  a subclass would not be used
