@@ -345,6 +345,24 @@ class BridgeSuite:
         assert [each.split()[1:3] for each in told] == [["cannot", "read"], ["can", "read"]]
         assert [each["event"] for each in logs if "defect" in each["event"]] == ["bridge not read, by a defect"]
 
+    async def test_a_defect_in_taking_in_an_event_loses_nothing(self, bay: World, service: Service) -> None:
+        """It and what follows in its room come when the defect has passed: once, in order."""
+        pier = await self.build(bay, service)
+        async with bay.denizen.living():
+            await pier.run()
+            await service.write(ROOM, "Eve", "Before")
+            await pier.run()
+            kill_once_at(RECEIVED)
+            await service.write(ROOM, "Eve", "One")
+            await pier.run()
+            assert not failpoints.armed
+            await service.write(ROOM, "Eve", "Two")
+            await pier.run()
+            await pier.run_after(300)
+            await service.write(ROOM, "Eve", "Three")
+            await pier.run()
+        assert await pier.lines() == [f"Eve: {each}" for each in ("Before", "One", "Two", "Three")]
+
     async def test_a_defect_in_hearing_of_news_is_logged_once_and_rooms_are_read(
         self, bay: World, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:

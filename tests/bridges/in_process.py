@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,8 @@ class Harbour:
     first_cursor: str = "0"
     tells_deletions: bool = True
     sends_once: bool = True
+    rooms_held: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+    """Which rooms waited at each read."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     slow: set[str] = field(default_factory=set[str])
     """Rooms that take what is sent only when it is `released`."""
@@ -155,6 +157,9 @@ class HarbourAdapter:
             elif int(cursor) < len(events):
                 batches.append(Batch(room, tuple(events[int(cursor) :]), str(len(events))))
         return batches
+
+    def hold(self, rooms: Collection[str]) -> None:
+        self.harbour.rooms_held.append(frozenset(rooms))
 
     async def news(self) -> None:
         await self.harbour.news.wait()

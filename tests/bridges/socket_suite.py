@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from denizen import failpoints
 from denizen.bridges.port import IncomingFile
 from denizen.bridges.receiving import RECEIVED
 from tests.bridges.conformance import ROOM, BridgeSuite, Service, build, kill_once_at
@@ -46,6 +47,31 @@ class SocketSuite(StatusSuite, BridgeSuite):
             f"{ROOM}: Noor: A map [map.txt: north]",
         ]
         assert (await bay.denizen.bridges.get(pier.bridge)).backlog.waiting == 0
+
+    async def test_what_comes_by_the_socket_while_a_room_waits_is_kept(self, bay: World, service: Service) -> None:
+        """Changes, too, of which a history does not tell; and another room is read meanwhile."""
+        pier = await build(bay, service)
+        dock = await bay.space("Dock", pier.noor)
+        await bay.denizen.bridges.connect(pier.bridge, dock, service.room_id("mole"))
+        async with bay.denizen.living():
+            await pier.run()
+            first = await service.write(ROOM, "Eve", "One")
+            await pier.run()
+            kill_once_at(RECEIVED)
+            await service.edit(ROOM, "Eve", first, "Uno")
+            await pier.run()
+            assert not failpoints.armed
+            await service.react(ROOM, "Mia", first, "👍")
+            await service.write(ROOM, "Eve", "Two")
+            await service.write("mole", "Mia", "Ahoy")
+            await pier.run()
+            assert await pier.lines() == ["Eve: One"]
+            assert (await bay.denizen.spaces.messages(dock))[-1].text == "Ahoy"
+            await pier.run_after(300)
+            await pier.run()
+        assert await pier.lines() == ["Eve: Uno", "Eve: Two"]
+        said = await bay.denizen.spaces.messages(pier.space)
+        assert [list(each.reactions) for each in said if each.text == "Uno"] == [["👍"]]
 
     async def test_an_edit_is_not_lost_when_the_process_is_killed(self, bay: World, service: Service) -> None:
         pier = await build(bay, service)

@@ -8,10 +8,13 @@ from typing import cast
 
 import pytest
 
+from denizen import failpoints
 from denizen.bridges.port import IncomingMessage, Writer
+from denizen.bridges.receiving import RECEIVED
+from denizen.bridges.registry import state_of
 from denizen.bridges.running import DEFECT_TRIES
 from denizen.bridges.sending import LONGEST_PAUSE_SECONDS
-from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
+from tests.bridges.conformance import ROOM, BridgeSuite, Service, build, kill_once_at
 from tests.bridges.in_process import Harbour
 from tests.bridges.status_suite import StatusSuite
 from tests.world import World
@@ -58,7 +61,7 @@ async def test_a_message_that_always_ends_in_a_defect_holds_up_its_room_for_a_wh
     assert harbour.said == [f"{ROOM}: Noor: Two", f"{ROOM}: Noor: One"]
 
 
-async def test_an_event_that_always_ends_in_a_defect_holds_up_the_rooms_for_a_while_only(
+async def test_an_event_that_always_ends_in_a_defect_holds_up_its_room_for_a_while_only(
     bay: World, harbour: Harbour
 ) -> None:
     """Then it is left out, and the space of its room is told."""
@@ -77,3 +80,56 @@ async def test_an_event_that_always_ends_in_a_defect_holds_up_the_rooms_for_a_wh
     assert await pier.lines() == ["Eve: One", "Eve: Two"]
     assert len([each for each in await pier.notices() if "could not take in something" in each]) == 2
     assert (await bay.denizen.bridges.get(pier.bridge)).bridge.error is None
+
+
+async def test_an_event_that_ends_in_a_defect_holds_up_no_other_room(bay: World, harbour: Harbour) -> None:
+    """All rooms of the bridge waited for more than an hour, until the event was left out."""
+    pier = await build(bay, harbour)
+    dock = await bay.space("Dock", pier.noor)
+    await bay.denizen.bridges.connect(pier.bridge, dock, "dock")
+
+    async def in_dock() -> list[str]:
+        return [each.text for each in (await bay.denizen.spaces.messages(dock))[1:]]
+
+    async with bay.denizen.living():
+        await pier.run()
+        joined = len(await in_dock())
+        await harbour.write(ROOM, "Eve", "One")
+        harbour.add(ROOM, IncomingMessage("odd", Writer("@eve:harbour", "Eve"), cast("str", None)))
+        await harbour.write(ROOM, "Eve", "Two")
+        await harbour.write("dock", "Mia", "Ahoy")
+        await pier.run()
+        assert (await in_dock())[joined:] == ["Ahoy"]
+        for number in range(DEFECT_TRIES - 1):
+            await harbour.write("dock", "Mia", f"Ahoy {number}")
+            await harbour.write(ROOM, "Eve", f"Later {number}")
+            await pier.run()
+            assert (await in_dock())[-1] == f"Ahoy {number}"
+            assert state_of((await bay.denizen.bridges.get(pier.bridge)).bridge, bay.clock.now()) == "failing"
+            assert await pier.lines() == ["Eve: One"]
+            await pier.run_after(LONGEST_PAUSE_SECONDS)
+        await pier.run_after(LONGEST_PAUSE_SECONDS)
+        await pier.run()
+    later = [f"Eve: Later {number}" for number in range(DEFECT_TRIES - 1)]
+    assert await pier.lines() == ["Eve: One", "Eve: Two", *later]
+    told = [each.partition(": ")[0] for each in await pier.notices()]
+    assert [each.split()[1:3] for each in told if "written there" in each] == [
+        ["cannot", "read"],
+        ["could", "not"],
+        ["can", "read"],
+    ]
+    assert not any("written there" in each for each in await in_dock())
+    assert (await bay.denizen.bridges.get(pier.bridge)).bridge.error is None
+
+
+async def test_a_process_that_ends_while_a_room_is_held_loses_nothing(bay: World, harbour: Harbour) -> None:
+    """The cursor of the room is where the first event is that is not stored."""
+    pier = await build(bay, harbour)
+    kill_once_at(RECEIVED)
+    for text in ("One", "Two"):
+        await harbour.write(ROOM, "Eve", text)
+    await pier.run()
+    failpoints.disarm()
+    await bay.restart()
+    await pier.run()
+    assert await pier.lines() == ["Eve: One", "Eve: Two"]

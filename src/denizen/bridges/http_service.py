@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, cast
 
 import httpx2
 
+from denizen.amounts import human_size
 from denizen.bridges.port import AccessRevoked, Later, NotReadable, Outcome, Refused, Revoked
 from denizen.errors import AddressRefused
 
@@ -88,7 +89,7 @@ class HttpService:
                 async for part in answer.aiter_bytes():
                     size += len(part)
                     if size > at_most:
-                        why = f"The answer of {self._name} has more than {at_most:,} bytes."
+                        why = f"The answer of {self._name} is larger than {human_size(at_most)}."
                         raise ServiceError(why, "refused", status=413)
                     parts.append(part)
         except AddressRefused as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -96,6 +96,11 @@ class LiveReader:
         self._edits_read: set[str] = set()
         """Rooms of which edits were read since then, which comes first: the cursor moves with the history."""
         self._slots = asyncio.Semaphore(READ_AT_ONCE)
+        self._held: Collection[str] = ()
+        """Rooms that wait: their frames are kept."""
+
+    def hold(self, rooms: Collection[str]) -> None:
+        self._held = rooms
 
     def hear(self, frame: LiveFrame) -> None:
         """Take a frame that came by the socket."""
@@ -168,7 +173,7 @@ class LiveReader:
         handed, needless, later = list[LiveFrame](), list[LiveFrame](), list[LiveFrame]()
         while self._waiting and len(handed) < FRAMES_AT_ONCE:
             frame = self._waiting[0]
-            if frame.room in cursors and frame.room not in self._caught_up:
+            if frame.room in self._held or (frame.room in cursors and frame.room not in self._caught_up):
                 later.append(frame)
             else:
                 try:
@@ -208,3 +213,6 @@ class SocketAdapter(LiveService):
 
     async def read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
         return await self._reader.read(rooms)
+
+    def hold(self, rooms: Collection[str]) -> None:
+        self._reader.hold(rooms)

@@ -232,6 +232,17 @@ class Adapter(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class RoomwiseAdapter(Adapter, Protocol):
+    """An adapter that reads each room by itself: where one has to wait, the others are read."""
+
+    def hold(self, rooms: Collection[str]) -> None:
+        """The next reads do not ask for these rooms, although they are connected, because one of their events is taken
+        in again. What is written there meanwhile is returned when they are asked for again.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Author:
     """Somebody here who speaks."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Container, Mapping
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -35,6 +35,7 @@ from denizen.bridges.port import (
     Outcome,
     Outgoing,
     PushedAdapter,
+    RoomwiseAdapter,
     Writer,
 )
 from denizen.bridges.receiving import Origin, Receiver, StoreFile
@@ -59,6 +60,7 @@ DEFECT_TRIES: Final = 20
 takes more than an hour.
 """
 UNREADABLE: Final = "Something went wrong while the bridge was reading. The log of the server says what."
+ROOM_UNREADABLE: Final = "Something went wrong while the bridge was reading a room. The log of the server says what."
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After a defect in reading, the next look is at most so far away."""
 BEGUN: Final = failpoints.declare("bridge.begun")
@@ -86,8 +88,27 @@ class _Looking:
 
     def __init__(self) -> None:
         self.hinted = asyncio.Event()
+        self.begun = 0
+        """How often it was done."""
         self.idle = 0
-        """How often it has found nothing more to do."""
+        """The last time that it found nothing more to do, by that count."""
+
+    def begin(self) -> None:
+        """It sees whatever was hinted so far."""
+        self.hinted.clear()
+        self.begun += 1
+
+
+@dataclass
+class _HeldRoom:
+    """A room that waits because one of its events ended in a defect."""
+
+    batches: deque[Batch] = field(default_factory=deque[Batch])
+    """What was read there and is not stored, from that event on."""
+    defects: int = 0
+    """How often in a row."""
+    at: int = 0
+    """When it is tried again."""
 
 
 @dataclass(eq=False)
@@ -101,11 +122,15 @@ class _Carrier:
     problem: str | None = None
     """Why the service could not be read, or what was wrong when this process took over."""
     defects: int = 0
-    """How often in a row reading ended in a defect."""
+    """How often in a row reading all rooms ended in a defect."""
     taking: tuple[str, str] | None = None
     """The room and the id of the event that is being taken in."""
+    taken: int = 0
+    """How many of the events before it in its batch are stored."""
     failures: Counter[tuple[str, str] | None] = field(default_factory=Counter["tuple[str, str] | None"])
     """How often they ended in a defect, since everything was read."""
+    held: dict[str, _HeldRoom] = field(default_factory=dict[str, _HeldRoom])
+    """By room: the others are read meanwhile."""
     read_at: int = 0
     """Not before this the service is read again, whatever is hinted."""
     tells_statuses: bool = True
@@ -156,13 +181,15 @@ class BridgeRunner:
     async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
-    async def stop(self) -> None:
-        """Finish what is being sent, or give it up after a while; and hand the bridges back."""
+    async def stop(self, within: float | None = None) -> None:
+        """Finish what is being sent, or give it up after a while, at most `within` so many seconds; and hand the
+        bridges back.
+        """
         if not self._tasks.stopping:
             self._tasks.stopping = True
             for carrier in self._tasks.running.values():
                 carrier.hint()
-            await self._tasks.stop()
+            await self._tasks.stop(within)
 
     def hurry(self) -> None:
         """Make `stop` wait for nothing, now or later."""
@@ -192,13 +219,11 @@ class BridgeRunner:
         """Returns when everything that can be carried now was carried by this process."""
         await self.look()
         for carrier in list(self._tasks.running.values()):
+            carrier.hint()
             # The looks that are under way may have begun before; the next ones have not.
-            both = [(each, each.idle + 2) for each in (carrier.reading, carrier.sending)]
-            while carrier.task is not None and not carrier.task.done() and any(each.idle < at for each, at in both):
+            both = [(each, each.begun) for each in (carrier.reading, carrier.sending)]
+            while carrier.task is not None and not carrier.task.done() and any(each.idle <= at for each, at in both):
                 self._tasks.changed.clear()
-                for each, at in both:
-                    if each.idle < at:  # The other one would look again and again until this one is done.
-                        each.hinted.set()
                 await self._tasks.changed.wait()
 
     async def look(self) -> None:
@@ -311,7 +336,7 @@ class BridgeRunner:
 
     async def _keep_reading(self, carrier: _Carrier, adapter: Adapter) -> None:
         while self._goes_on(carrier):
-            carrier.reading.hinted.clear()
+            carrier.reading.begin()
             if self._clock.now() >= carrier.read_at:
                 await self._read_all(carrier, adapter)
             await self._note_parked(carrier)
@@ -329,7 +354,7 @@ class BridgeRunner:
             carrier.sending.hinted.set()
 
         while self._goes_on(carrier):
-            carrier.sending.hinted.clear()
+            carrier.sending.begin()
             await self._tell_statuses(carrier)
             for number in await self._db.read(sending.due, lease.bridge_id):
                 if number not in busy:
@@ -356,7 +381,7 @@ class BridgeRunner:
             carrier.hint()
 
     def _note_idle(self, looking: _Looking) -> None:
-        looking.idle += 1
+        looking.idle = looking.begun
         self._tasks.changed.set()
 
     async def _pause(self, carrier: _Carrier, busy: Container[int]) -> float:
@@ -368,15 +393,26 @@ class BridgeRunner:
     async def _read_all(self, carrier: _Carrier, adapter: Adapter) -> None:
         lease = carrier.lease
         try:
-            while batches := await adapter.read(await self._db.read(_cursors, lease.bridge_id)):
+            await self._take_held(carrier)
+            while batches := await self._read(carrier, adapter):
                 for batch in batches:
-                    await self._receive(carrier, batch)
-            if carrier.problem is not None:
+                    if batch.room in carrier.held:
+                        carrier.held[batch.room].batches.append(batch)
+                    elif (left := await self._take(carrier, batch)) is None:
+                        continue
+                    elif isinstance(adapter, RoomwiseAdapter):
+                        carrier.held[batch.room] = _HeldRoom(deque([left]))
+                        await self._put_off_room(carrier, batch.room)
+                    else:
+                        await self._put_off_reading(carrier)
+                        return
+            if carrier.problem is not None and not carrier.held:
                 was_told = carrier.problem == UNREADABLE
                 await self._db.write(sending.note_readable, lease, carrier.problem, is_told=was_told)
                 carrier.problem = None
             carrier.defects = 0
-            carrier.failures.clear()
+            if not carrier.held:
+                carrier.failures.clear()
         except AccessRevoked as error:
             await self._db.write(sending.park_held, lease, str(error))
         except NotReadable as error:
@@ -389,15 +425,59 @@ class BridgeRunner:
                 log_line.exception("bridge not read, by a defect", bridge=lease.bridge_id)
             await self._put_off_reading(carrier)
 
+    async def _read(self, carrier: _Carrier, adapter: Adapter) -> Sequence[Batch]:
+        """What was written in the rooms that are not held."""
+        rooms = await self._db.read(_cursors, carrier.lease.bridge_id)
+        if isinstance(adapter, RoomwiseAdapter):
+            adapter.hold(frozenset(carrier.held))
+        return await adapter.read({room: cursor for room, cursor in rooms.items() if room not in carrier.held})
+
+    async def _take_held(self, carrier: _Carrier) -> None:
+        """Take in again what ended in a defect, where it is time; and then what follows in its room."""
+        for room, held in list(carrier.held.items()):
+            if self._clock.now() < held.at:
+                continue
+            while held.batches:
+                left = await self._take(carrier, held.batches[0])
+                if left is not None:
+                    held.batches[0] = left
+                    await self._put_off_room(carrier, room)
+                    break
+                held.batches.popleft()
+            else:
+                await self._db.write(sending.note_room_readable, carrier.lease, room)
+                del carrier.held[room]
+
+    async def _put_off_room(self, carrier: _Carrier, room: str) -> None:
+        """Try the room again after a pause that grows. Its space is told of the first of such defects."""
+        held = carrier.held[room]
+        held.defects += 1
+        held.at = self._clock.now() + int(_pause_after(held.defects) * SECOND)
+        carrier.problem = ROOM_UNREADABLE
+        is_first = held.defects == 1
+        await self._db.write(sending.note_room_unreadable, carrier.lease, room, ROOM_UNREADABLE, is_told=is_first)
+
     async def _put_off_reading(self, carrier: _Carrier) -> None:
         """Read again after a pause that grows. The spaces are told of the first of such defects."""
         carrier.defects += 1
-        carrier.failures[carrier.taking] += 1
-        pause = min(LOOK_SECONDS * 2 ** min(carrier.defects - 1, 10), LONGEST_PAUSE_SECONDS)
-        carrier.read_at = self._clock.now() + int(pause * SECOND)
+        carrier.read_at = self._clock.now() + int(_pause_after(carrier.defects) * SECOND)
         carrier.problem = UNREADABLE
         is_first = carrier.defects == 1
         await self._db.write(sending.note_unreachable, carrier.lease, UNREADABLE, is_told=is_first)
+
+    async def _take(self, carrier: _Carrier, batch: Batch) -> Batch | None:
+        """Take the events of a room in. Returns what is left of them if one ended in a defect."""
+        carrier.taken, carrier.taking = 0, None
+        try:
+            await self._receive(carrier, batch)
+        except (LeaseLost, NotFound, StorageError):
+            raise
+        except Exception:  # A defect must not end the bridge, nor be met again at once.
+            if not carrier.failures[carrier.taking]:
+                log_line.exception("event from elsewhere not taken in, by a defect", bridge=carrier.lease.bridge_id)
+            carrier.failures[carrier.taking] += 1
+            return replace(batch, events=batch.events[carrier.taken :])
+        return None
 
     async def _receive(self, carrier: _Carrier, batch: Batch) -> None:
         """Take the events of a room in, the cursor with the last one."""
@@ -413,7 +493,7 @@ class BridgeRunner:
                 await self._db.write(receiving.give_up, origin, event.id)
             else:
                 await self._receiver.receive(origin, event)
-        carrier.taking = None
+            carrier.taken = at
 
     async def _send(self, carrier: _Carrier, adapter: Adapter, number: int) -> None:
         lease, live = carrier.lease, carrier.live
@@ -437,6 +517,10 @@ async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
     except Exception:  # A defect of an adapter must not end the bridge.
         log_line.exception("message not sent, by a defect", id=what.id)
         return Later(DEFECT, tries=DEFECT_TRIES)
+
+
+def _pause_after(defects: int) -> float:
+    return min(LOOK_SECONDS * 2 ** min(defects - 1, 10), LONGEST_PAUSE_SECONDS)
 
 
 def _cursors(tx: Tx, bridge_id: BridgeId) -> dict[str, str | None]:

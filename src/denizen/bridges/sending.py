@@ -357,6 +357,25 @@ def note_unreachable(tx: Tx, held: BridgeLease, reason: str, *, is_told: bool = 
     registry.note_problem(tx, held.bridge_id, reason)
 
 
+def note_room_unreadable(tx: Tx, held: BridgeLease, room: str, reason: str, *, is_told: bool) -> None:
+    """The same for one room, whose space is told."""
+    registry.lock(tx, held.bridge_id, held)
+    channel = registry.find_channel(tx, held.bridge_id, room)
+    if is_told and channel is not None:
+        said = f"cannot read what is written there: {reason} It tries again, and nothing is lost."
+        _post_notice(tx, registry.get(tx, held.bridge_id), channel.space_id, said)
+    registry.note_problem(tx, held.bridge_id, reason)
+
+
+def note_room_readable(tx: Tx, held: BridgeLease, room: str) -> None:
+    """The room can be read again, of which its space is told."""
+    registry.lock(tx, held.bridge_id, held)
+    channel = registry.find_channel(tx, held.bridge_id, room)
+    if channel is not None:
+        bridge = registry.get(tx, held.bridge_id)
+        _post_notice(tx, bridge, channel.space_id, "can read again what is written there.")
+
+
 def park_held(tx: Tx, held: BridgeLease, reason: str) -> None:
     """The same as `park`, by the process that carries the bridge's messages."""
     registry.lock(tx, held.bridge_id, held)

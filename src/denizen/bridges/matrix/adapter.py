@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
+from denizen.amounts import human_size
 from denizen.bridges.http_service import ServiceError, as_object, as_objects
 from denizen.bridges.matrix import events
 from denizen.bridges.matrix.events import Room
@@ -85,6 +86,9 @@ class MatrixAdapter:
             raise problems[0]
         return batches
 
+    def hold(self, rooms: Collection[str]) -> None:
+        pass  # Each room is read from its own cursor.
+
     async def _read_room(self, room: str, cursor: str | None) -> Batch | NotReadable | None:
         async with self._slots:
             try:
@@ -132,7 +136,7 @@ class MatrixAdapter:
         if media is None or events.is_ours(str(event.get("sender")), room.bot):
             return ()
         url, name, media_type, size = media
-        problem = f"{name} has more than {FILE_BYTES:,} bytes."
+        problem = f"{name} is larger than {human_size(FILE_BYTES)}."
         if size > FILE_BYTES:
             return (IncomingFile(name, media_type, b"", problem),)
         server, _, media_id = url.removeprefix("mxc://").partition("/")

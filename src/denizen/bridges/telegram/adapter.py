@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, cast
 
+from denizen.amounts import human_size
 from denizen.bridges.http_service import (
     REQUEST_SECONDS,
     Answer,
@@ -123,7 +124,7 @@ class TelegramAdapter:
         if file is None:
             return ()
         if file.size > FILE_BYTES:
-            problem = f"{file.name} has more than {FILE_BYTES:,} bytes."
+            problem = f"{file.name} is larger than {human_size(FILE_BYTES)}."
             return (IncomingFile(file.name, file.media_type, b"", problem),)
         try:
             path = str(as_object(await self._call("getFile", {"file_id": file.id})).get("file_path"))
