@@ -22,7 +22,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from bench.turn import is_optimized, one_age
+from bench import turn
 
 ENVIRONMENT = Path(__file__).parents[1] / ".venv-peers"
 PACKAGES = [
@@ -45,7 +45,7 @@ def main() -> None:
     given = arguments.parse_args()
     python = interpreter()
     table = {name: measured(python, name, given) for name in ("denizen", *PEERS) if given.only in (None, name)}
-    print(json.dumps({"bench": "peers", "optimized": is_optimized(), "cpu_ms": table}))
+    print(json.dumps({"bench": "peers", **turn.interpreter(), "cpu_ms": table}))
 
 
 def interpreter() -> Path:
@@ -66,7 +66,7 @@ def measured(python: Path, name: str, given: argparse.Namespace) -> dict[str, An
     for age in given.ages:
         if name == "denizen":
             with tempfile.TemporaryDirectory() as folder:
-                ours[str(age)] = asyncio.run(one_age(Path(folder), age, given.turns, None))["cpu_ms"]
+                ours[str(age)] = asyncio.run(turn.one_age(Path(folder), age, given.turns, None))["cpu_ms"]
         else:
             script = str(Path(__file__).with_name("_peers.py"))
             # -P: or bench/http.py would be taken for the module of the standard library.

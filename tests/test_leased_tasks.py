@@ -117,6 +117,16 @@ async def test_a_stop_waits_for_tasks_until_somebody_is_in_a_hurry() -> None:
     assert jobs.tasks.running == {}
 
 
+async def test_a_stop_within_less_than_the_grace_cancels_earlier() -> None:
+    """What stops last has what is left of the time, also if that is nothing."""
+    jobs = Jobs(grace_seconds=3_600)
+    await jobs.tasks.open()
+    slow = jobs.begin("slow")
+    await jobs.tasks.stop(within=-1)
+    assert slow.task is not None
+    assert slow.task.cancelled()
+
+
 async def test_a_stop_cancels_at_once_what_only_waits_to_try_again() -> None:
     """Whether it waits already or begins to, and also if it waits in a task of its own."""
     jobs = Jobs(grace_seconds=3_600)

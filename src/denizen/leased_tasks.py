@@ -84,9 +84,11 @@ class LeasedTasks(Generic[Key, Work]):
         loops = {"lease renewal": self._keep_renewing(), "sweep": self._keep_sweeping(), **more_loops}
         self._loops = [self._group.create_task(each, name=f"{self._kind}: {name}") for name, each in loops.items()]
 
-    async def stop(self) -> None:
-        """Let the running tasks finish, and cancel them after the grace period."""
+    async def stop(self, within: float | None = None) -> None:
+        """Let the running tasks finish, and cancel them after the grace period, or already `within` so many seconds."""
         self.stopping = True
+        if within is not None:
+            self._grace_seconds = min(self._grace_seconds, max(within, 0))
         for task in self._pausing:
             task.cancel()
         tasks = [work.task for work in self.running.values() if work.task is not None]

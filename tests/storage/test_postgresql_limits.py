@@ -14,7 +14,7 @@ from denizen import failpoints
 from denizen.errors import DatabaseUnavailable, OutcomeUnknown, StorageError
 from denizen.storage import postgresql
 from denizen.storage.database import Database, Tx, long_running, statement
-from denizen.storage.postgresql import NETWORK, WRITING, connect, with_network_settings
+from denizen.storage.postgresql import NETWORK, WRITING, PostgresqlDatabase, connect, with_network_settings
 from tests.proxy import DarkProxy, dark_proxy
 from tests.storage.conftest import Opening
 from tests.storage.notes import LOCK_COUNTER, PUT, Gate, count, counted, everything, make_counters, put
@@ -132,7 +132,7 @@ async def test_a_connection_that_dies_at_the_commit_leaves_the_outcome_unknown(
     failpoints.arm("commit:put", darken)
     with pytest.raises(OutcomeUnknown, match="may or may not have happened"):
         await database.write(put, "a")
-    assert opening.announced == []
+    assert opening.announced == [("put", {"name": "a"})], "it may have happened: whoever waits for it looks"
     assert await everything(database) == []
 
 
@@ -150,6 +150,35 @@ async def test_closing_does_not_wait_for_a_dead_network(
     await database.close()
     for outcome in await asyncio.gather(*writes, return_exceptions=True):
         assert isinstance(outcome, StorageError)
+
+
+async def test_a_process_that_stops_waits_for_a_dead_network_only_once(
+    proxy: DarkProxy, opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call gets no answer until the deadline. Later ones are not sent, and closing waits for nothing."""
+    monkeypatch.setattr(postgresql, "CLOSE_SECONDS", 3_600)
+    monkeypatch.setattr(postgresql, "LAST_SECONDS", 0.2)
+    database = await opening(proxy.url)
+    assert isinstance(database, PostgresqlDatabase)
+    await database.write(put, "a")
+    proxy.darken(new_ones_too=True)
+    database.end_within(0.2)
+    # On a busy machine the connection may already have been given up, and it is a new one that gets no answer.
+    with pytest.raises(DatabaseUnavailable, match=r"no answer for|timeout expired"):
+        await database.write(put, "b")
+    sent = database.round_trips
+    for _ in range(30):
+        with pytest.raises(DatabaseUnavailable, match="this process is stopping"):
+            await database.read(counted, "c")
+    assert database.round_trips == sent
+    await database.close()
+
+
+async def test_a_database_that_answers_is_used_after_the_deadline(database: Database) -> None:
+    """What a process does last, such as releasing a lease, happens however late it is."""
+    database.end_within(0)
+    await database.write(put, "a")
+    assert await everything(database) == ["a"]
 
 
 @pytest.mark.usefixtures("short_statements")

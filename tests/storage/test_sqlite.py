@@ -141,7 +141,7 @@ async def test_what_waits_for_a_reader_when_the_database_is_closed_is_still_read
     await asyncio.gather(*holding, closing_it)
 
 
-@pytest.mark.parametrize("page_bytes", [None, 4096])
+@pytest.mark.parametrize("page_bytes", [None, 2048, 4096])
 async def test_a_new_database_has_small_pages_and_an_older_one_keeps_its_own(
     opening: Opening, tmp_path: Path, page_bytes: int | None
 ) -> None:

@@ -165,11 +165,13 @@ def _make_file(path: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(opened, text.encode())
         # On the disk before anything is sealed with it: a lost key is a lost secret.
-        os.fsync(file.fileno())
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _keep_folder(folder: Path) -> None:

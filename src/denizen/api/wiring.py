@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.ids import AgentId, EntityId, FileId, OrganizationId, SpaceId, new_id
 from denizen.inbox import parking
 from denizen.inbox.stop_requests import STOP, StopHints, hinted
+from denizen.leased_tasks import LET_GO_SECONDS
 from denizen.models.catalog import Models
 from denizen.models.discovery import ModelChoice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
@@ -560,15 +562,22 @@ class Wiring:
     async def drain(self) -> None:
         """Begins no further cycles here; waits until running ones have finished, or hands them back after
         `grace_seconds`.
+
+        From then on everything together waits `LET_GO_SECONDS` for a database that does not answer.
         """
         self.draining = True
+        within = self._pace.grace_seconds + LET_GO_SECONDS
+        self.db.end_within(within)
+        deadline = time.monotonic() + within
         if self._residents is not None and self._moderator is not None and self._bridge_runner is not None:
             await asyncio.gather(self._residents.stop(), self._moderator.stop())
             # Last: it sends what they have said.
-            await self._bridge_runner.stop()
+            await self._bridge_runner.stop(deadline - time.monotonic())
 
     def hurry(self) -> None:
         """Hands back at once whatever is still finishing: it continues elsewhere, or later."""
+        if self.draining:
+            self.db.end_within(LET_GO_SECONDS)
         if self._residents is not None and self._moderator is not None:
             self._residents.hurry()
             self._moderator.hurry()

@@ -10,13 +10,13 @@ imports. Anyone who may write the database can compute new chains: they show dam
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
 from sqlalchemy import bindparam, select
 
+from denizen.ids import random_bytes
 from denizen.storage.database import Tx, columns, insert_into, select_where, statement, update_where
 from denizen.storage.schema import amendments, cycles, log, messages, minds, spaces
 
@@ -25,7 +25,7 @@ BEGINNING: Final = b""
 
 
 def new_salt() -> bytes:
-    return os.urandom(16)
+    return random_bytes()
 
 
 def _digest(salt: bytes, head: bytes, *parts: str | int | None) -> bytes:

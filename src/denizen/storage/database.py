@@ -284,6 +284,12 @@ class Database(Protocol):
         """Takes the stand-by write back. False: it was called up, and its future gets a result."""
         ...
 
+    def end_within(self, seconds: float) -> None:
+        """Nobody waits longer than that for a database that does not answer: the process is stopping. When a call got
+        no answer until then, it fails, and so does every other.
+        """
+        ...
+
     async def close(self) -> None:
         """Finishes the queued writes and closes the database."""
         ...

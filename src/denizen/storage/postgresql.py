@@ -1,7 +1,8 @@
 """PostgreSQL: a few threads, each with a connection of its own.
 
 A write is retried after a deadlock or serialization failure, or if the server went away before COMMIT was sent; a
-connection lost while committing is `OutcomeUnknown`. Group commit is left to the server.
+connection lost while committing is `OutcomeUnknown`, and announced as if it had been committed. Group commit is left to
+the server.
 
 Every transaction has time limits (`TransactionLimits`). The server ends one whose client has gone silent, so that a
 stopped process or a dead network does not keep its locks; and this side gives up a connection on which no answer comes.
@@ -13,6 +14,7 @@ takes longer than most statements.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 import time
@@ -29,7 +31,7 @@ import psycopg
 from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.errors import Diagnostic, lookup
+from psycopg.errors import ConnectionTimeout, Diagnostic, lookup
 from psycopg.pq import TransactionStatus
 from pydantic import JsonValue
 
@@ -61,7 +63,9 @@ ANSWER_SECONDS = 5
 LOOK_SECONDS = 0.1
 """How often a connection that waits for an answer checks whether it should go on waiting."""
 CLOSE_SECONDS = 5
-"""How long `close` waits for an answer on each connection. What is running then is cut off."""
+"""How long `close` waits for answers. What is running then is cut off."""
+LAST_SECONDS = 1
+"""How long a call that begins after the deadline of `end_within` waits for an answer, until one got none."""
 NETWORK = {
     "keepalives": 1,
     "keepalives_idle": 10,
@@ -201,7 +205,8 @@ class PostgresqlDatabase:
         self._handing_out = threading.Lock()
         self._counting = threading.Lock()
         self._closing = False
-        self._lines = [_Line(conninfo) for _ in range(CONNECTIONS)]
+        self._deadline = Deadline()
+        self._lines = [_Line(conninfo, self._deadline) for _ in range(CONNECTIONS)]
         self._threads = [
             threading.Thread(target=self._serve_until_closed, args=(line,), name=f"postgresql {number}", daemon=True)
             for number, line in enumerate(self._lines)
@@ -241,19 +246,23 @@ class PostgresqlDatabase:
     def withdraw(self, _key: str, /) -> bool:
         return True
 
+    def end_within(self, seconds: float) -> None:
+        self._deadline.set(seconds)
+
     async def close(self) -> None:
         with self._handing_out:
             self._closing = True
             for bell in self._idle:
                 bell.put(None)
-        for line in self._lines:
-            line.hurry(CLOSE_SECONDS)
+        self._deadline.set(CLOSE_SECONDS)
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
     def _enqueue(self, queue: deque[_Call], job: Job, *, reading: bool = False) -> asyncio.Future[Any]:
         if self._closing:
             raise DatabaseUnavailable("The database is closed.")
+        if self._deadline.missed:
+            raise DatabaseUnavailable("The database does not answer, and this process is stopping.")
         with self._handing_out:
             queue.append(_Call(job, reading))
             # The last one that worked: its connection is warm, and connections that are not needed are never made.
@@ -270,13 +279,13 @@ class PostgresqlDatabase:
             except BaseException as error:  # noqa: BLE001
                 # Any error must reach the caller, and the thread must survive for the next call.
                 call.job.fail(error)
-                if self._closing and line.trouble is not None and is_lost(line.trouble):
+                if self._deadline.missed or (self._closing and line.trouble is not None and is_lost(line.trouble)):
                     self._fail_queued(error)
             hand_back(self._loop, self._announce, [call.job])
         line.hang_up()
 
     def _fail_queued(self, error: BaseException) -> None:
-        """Fails the queued calls while closing: the server does not answer, and each would wait for it."""
+        """Fails the queued calls: the server does not answer, and each would wait for it."""
         with self._handing_out:
             queued = [call.job for call in (*self._first, *self._queue)]
             self._first.clear()
@@ -304,7 +313,9 @@ class PostgresqlDatabase:
                 self._attempt(line, call)
             except BaseException:
                 line.clear()
-                if not _may_try_again(line.trouble, tries, call.give_up_at, closing=self._closing):
+                if not _may_try_again(
+                    line.trouble, tries, call.give_up_at, ending=self._closing or self._deadline.missed
+                ):
                     raise
             else:
                 break
@@ -376,7 +387,7 @@ class _Line:
     a client that goes silent between two of them is idle for it, and is ended.
     """
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, deadline: Deadline) -> None:
         self.name = describe(conninfo)
         self.trouble: psycopg.Error | None = None
         """The first error of the server or of the connection."""
@@ -386,20 +397,19 @@ class _Line:
         self._pipeline: psycopg.Pipeline | None = None
         self._until_hung_up = ExitStack()
         self._unsent: list[_Request] = []
-        self._patience = Patience(CONNECT_SECONDS)
-
-    def hurry(self, seconds: float) -> None:
-        """Makes the connection give up after so many seconds without an answer. Callable from any thread."""
-        self._patience.hurry(seconds)
+        self._deadline = deadline
+        self._patience = Patience(CONNECT_SECONDS, deadline)
 
     def begin(self, limits: TransactionLimits, mode: str) -> None:
         """Begins a transaction, connecting first if necessary."""
         self._patience.seconds = limits.statement + ANSWER_SECONDS
         try:
             if self._connection is None:
-                self._connection = connect(self._conninfo, self._patience)
+                self._connection = connect(self._conninfo, self._patience, self._deadline.connect_seconds)
                 self._pipeline = self._until_hung_up.enter_context(self._connection.pipeline())
         except psycopg.Error as error:
+            if isinstance(error, ConnectionTimeout):
+                self._deadline.note_silence()
             self._fail(error)
         self._unsent = [_Request(f"BEGIN {mode}", None), _Request(limits.sql, None)]
 
@@ -467,24 +477,46 @@ class _Line:
         raise translate(error, self.name)
 
 
+class Deadline:
+    """Until when a process that stops waits for the server. Shared by its connections; callable from any thread."""
+
+    def __init__(self) -> None:
+        self.missed = False
+        """Whether the server did not answer in time: from then on nobody waits for it."""
+        self._at: float | None = None
+
+    def set(self, seconds: float) -> None:
+        """Sets it so many seconds from now, unless it is earlier already."""
+        at = time.monotonic() + seconds
+        self._at = at if self._at is None else min(self._at, at)
+
+    def is_over(self, since: float) -> bool:
+        """Whether a wait since then should end."""
+        return self.missed or (self._at is not None and time.monotonic() > max(self._at, since + LAST_SECONDS))
+
+    def note_silence(self) -> None:
+        """Notes that the server does not answer: after the deadline, the others need not find out too."""
+        self.missed = self.missed or (self._at is not None and time.monotonic() > self._at)
+
+    @property
+    def connect_seconds(self) -> int:
+        """How long connecting may take."""
+        if self._at is None:
+            return CONNECT_SECONDS
+        # libpq knows no less than two seconds.
+        return max(2, min(CONNECT_SECONDS, math.ceil(self._at - time.monotonic())))
+
+
 class Patience:
     """How long a connection waits for an answer of the server before it is given up."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, deadline: Deadline) -> None:
         self.seconds = seconds
-        self._hurried_at: float | None = None
-        self._hurried_seconds = 0.0
-
-    def hurry(self, seconds: float) -> None:
-        self._hurried_seconds = seconds
-        self._hurried_at = time.monotonic()
+        self.deadline = deadline
 
     def is_over(self, since: float) -> bool:
         """Whether the wait since then should end."""
-        now = time.monotonic()
-        if now - since > self.seconds:
-            return True
-        return self._hurried_at is not None and now - max(since, self._hurried_at) > self._hurried_seconds
+        return time.monotonic() - since > self.seconds or self.deadline.is_over(since)
 
 
 class _Connection(psycopg.Connection[Row]):
@@ -513,6 +545,7 @@ def _given_up(gen: PQGen[RV], patience: Patience) -> PQGen[RV]:
         while True:
             ready = yield wanted
             if not ready and patience.is_over(since):
+                patience.deadline.note_silence()
                 raise psycopg.OperationalError(f"no answer for {time.monotonic() - since:.0f} seconds")
             wanted = gen.send(ready)
     except StopIteration as done:
@@ -550,12 +583,12 @@ def _value(connection: psycopg.Connection[Row], sql: LiteralString) -> object:
     return None if row is None else row[0]
 
 
-def connect(conninfo: str, patience: Patience | None = None) -> _Connection:
+def connect(conninfo: str, patience: Patience | None = None, seconds: int | None = None) -> _Connection:
     """Connects with our settings, in autocommit: transactions are begun and ended by statements."""
     connection = _Connection.connect(
         with_network_settings(conninfo),
         autocommit=True,
-        connect_timeout=CONNECT_SECONDS,
+        connect_timeout=CONNECT_SECONDS if seconds is None else seconds,
         # All parameters are sent as untyped text and cast in the SQL, so that each statement is prepared once.
         prepare_threshold=2,
         client_encoding="utf8",
@@ -582,12 +615,12 @@ class _NumberLoader(Loader):
         return float(text) if b"." in text or b"N" in text else int(text)
 
 
-def _may_try_again(trouble: psycopg.Error | None, tries: int, give_up_at: float, *, closing: bool) -> bool:
+def _may_try_again(trouble: psycopg.Error | None, tries: int, give_up_at: float, *, ending: bool) -> bool:
     if trouble is None:
         return False
     if is_lost(trouble):
         # A second try in any case: it may have taken long to notice that the first connection was dead.
-        return not closing and not is_lasting(trouble) and (tries == 1 or time.monotonic() < give_up_at)
+        return not ending and not is_lasting(trouble) and (tries == 1 or time.monotonic() < give_up_at)
     return may_pass(trouble) and tries < CONFLICT_TRIES
 
 

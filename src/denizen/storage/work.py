@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from denizen.errors import OutcomeUnknown
 from denizen.storage.database import Announce, Announcement, Tx
 from denizen.storage.heads import Head
 
@@ -52,11 +53,13 @@ class Job:
 
     def fail(self, error: BaseException) -> None:
         self.error = error
-        self.announcements = []
+        # After an unknown outcome they are kept: what was written may be there, and a hint too many is harmless.
+        if not isinstance(error, OutcomeUnknown):
+            self.announcements = []
 
 
 def hand_back(loop: asyncio.AbstractEventLoop, announce: Announce, jobs: Sequence[Job]) -> None:
-    """Called on a database thread: makes `loop` announce what `jobs` committed, then wakes their callers.
+    """Called on a database thread: makes `loop` announce what `jobs` committed, or may have, then wakes their callers.
 
     The loop announces, not the callers, because a caller may have been cancelled.
     """
