@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         DefinitionsInvalid,
         DenizenError,
         DiskFull,
+        FileTooLarge,
         HandleTaken,
         IdempotencyKeyReused,
         ImportInvalid,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         QuotaExceeded,
         RequestRefused,
         RequestTooLarge,
+        ResponsesApiMissing,
         SecretKeyMissing,
         SecretUnreadable,
         ServerError,
@@ -203,6 +205,7 @@ __all__ = [
     "File",
     "FileId",
     "FileLimits",
+    "FileTooLarge",
     "Fitness",
     "FoundMemory",
     "Goal",
@@ -282,6 +285,7 @@ __all__ = [
     "RequestRefused",
     "RequestTooLarge",
     "Requester",
+    "ResponsesApiMissing",
     "Retention",
     "Round",
     "Runtime",
@@ -369,12 +373,12 @@ _NAMES = {
     "denizen.errors": (
         "AddressRefused AlreadySettled BridgeUnusable BudgetSpent BusError ContentRefused DatabaseDamaged "
         "DatabaseLocked DatabaseNewer DatabaseReadOnly DatabaseUnavailable DefinitionsInvalid DenizenError "
-        "DiskFull HandleTaken IdempotencyKeyReused ImportInvalid InvalidInput IssuerUnreachable LeaseLost "
+        "DiskFull FileTooLarge HandleTaken IdempotencyKeyReused ImportInvalid InvalidInput IssuerUnreachable LeaseLost "
         "ModelAnswerUnusable ModelError ModelKeyMissing ModelKeyRejected ModelOverloaded ModelRejected ModelUnknown "
         "ModelUnreachable ModelUnsuitable NotAllowed NotAMember NotFound OutcomeUnknown PortTaken PriceUnknown "
-        "QuotaExceeded RequestRefused RequestTooLarge SecretKeyMissing SecretUnreadable ServerError ServerUnreachable "
-        "SettingsError SignatureExpired SignatureWrong SignInNeeded StepFunctionFailed StorageError "
-        "SubscriberTooSlow TokenNotBelieved TokenRefused ToolFailed ToolMissing UploadConflict"
+        "QuotaExceeded RequestRefused RequestTooLarge ResponsesApiMissing SecretKeyMissing SecretUnreadable "
+        "ServerError ServerUnreachable SettingsError SignatureExpired SignatureWrong SignInNeeded StepFunctionFailed "
+        "StorageError SubscriberTooSlow TokenNotBelieved TokenRefused ToolFailed ToolMissing UploadConflict"
     ),
     "denizen.files.pictures": "DrawnPage ScaledPicture",
     "denizen.files.storing": "File FileLimits",

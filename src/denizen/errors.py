@@ -6,6 +6,7 @@ DenizenError
 │   ├── StepFunctionFailed  a function of an agent's cycles failed, or returned something invalid
 │   ├── HandleTaken         another entity of the organization has that handle
 │   ├── IdempotencyKeyReused  a key or id was used for something else before
+│   ├── FileTooLarge        a file or picture is larger than allowed
 │   ├── QuotaExceeded       the organization has no room for more files, or the uploader has too many unused ones
 │   ├── UploadConflict      an upload continues at another offset
 │   ├── PriceUnknown        a budget in dollars needs the price of a model, which is unknown
@@ -33,6 +34,7 @@ DenizenError
 │   ├── ModelRejected       the provider refuses this request, and always will
 │   │   ├── ModelKeyRejected    it does not accept the API key, or its credit is used up
 │   │   ├── ModelUnsuitable     it has no such model, or one that cannot use tools
+│   │   │   └── ResponsesApiMissing  a server in place of OpenAI has only Chat Completions
 │   │   ├── RequestTooLarge     the request does not fit the model's context window
 │   │   └── ContentRefused      it refuses to process what the request says
 │   ├── ModelOverloaded     the provider asks us to come back later
@@ -57,6 +59,8 @@ DenizenError
 """
 
 from __future__ import annotations
+
+from denizen.amounts import human_size
 
 
 class DenizenError(Exception):
@@ -86,10 +90,35 @@ class IdempotencyKeyReused(InvalidInput):
     code = "idempotency_key_reused"
 
 
+class FileTooLarge(InvalidInput):
+    """A file or picture is larger than allowed."""
+
+    code = "file_too_large"
+
+    def __init__(self, name: str, size: int, limit: int) -> None:
+        self.size = size
+        """In bytes, as `limit`."""
+        self.limit = limit
+        told, most = human_size(size), human_size(limit)
+        if told == most:
+            told, most = f"{size:,} bytes", f"{limit:,} bytes"
+        super().__init__(f"{name} is too large ({told}). Choose a file of at most {most}.")
+
+
 class QuotaExceeded(InvalidInput):
     """The organization has no room for more files."""
 
     code = "quota_exceeded"
+
+    def __init__(
+        self, message: str = "", *, size: int | None = None, used: int | None = None, limit: int | None = None
+    ) -> None:
+        self.size = size
+        """How many bytes there is no room for; None if there are too many files."""
+        self.used = used
+        self.limit = limit
+        """How many bytes all files of the organization may have."""
+        super().__init__(message)
 
 
 class UploadConflict(InvalidInput):
@@ -295,6 +324,17 @@ class ModelUnsuitable(ModelRejected):
     """The provider has no such model, or one that cannot use tools."""
 
     code = "model_unsuitable"
+
+
+class ResponsesApiMissing(ModelUnsuitable):
+    """A server in place of OpenAI does not have its Responses API, through which `openai:` models are asked."""
+
+    code = "responses_api_missing"
+
+    def __init__(self, message: str = "", *, instead: str = "") -> None:
+        self.instead = instead
+        """The name under which the same model is asked through Chat Completions, which all of them have."""
+        super().__init__(message)
 
 
 class RequestTooLarge(ModelRejected):

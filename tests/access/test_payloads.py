@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.access.payloads import Greeting, WebhookNotice, read
+from denizen.access.payloads import Greeting, SentFile, WebhookNotice, read
 from denizen.access.signatures import SCHEMES, Scheme
 from denizen.inbox.outside import NESTING, is_deep
 
@@ -48,6 +48,18 @@ def test_a_form_is_its_fields_or_the_json_in_its_payload() -> None:
     assert read("github", FORM | {"x-github-event": "issues"}, sent) == WebhookNotice("GitHub: issues opened", payload)
     command = read("slack", FORM, b"command=%2Fdeploy&text=&user_name=noor&user_name=eve")
     assert command == WebhookNotice("Slack: /deploy", {"command": "/deploy", "text": "", "user_name": "noor"})
+
+
+@pytest.mark.parametrize(
+    ("payload", "data"),
+    [('{"action": "opened"}', {"action": "opened"}), ("not json", {"payload": "not json", "who": "Noor"})],
+)
+def test_a_form_with_files_is_its_fields_or_the_json_in_its_payload(payload: str, data: object) -> None:
+    fields = {'name="payload"': payload, 'name="who"': "Noor", 'name="log"; filename="log.txt"': "It broke."}
+    parts = [f"--b\r\nContent-Disposition: form-data; {head}\r\n\r\n{text}\r\n" for head, text in fields.items()]
+    told = read("generic", {"content-type": "multipart/form-data; boundary=b"}, "".join([*parts, "--b--\r\n"]).encode())
+    assert isinstance(told, WebhookNotice)
+    assert (told.data, told.files) == (data, (SentFile("log.txt", "text/plain", b"It broke."),))
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ async def test_a_result_that_is_too_large_says_so() -> None:
         await world.denizen.spaces.post(hall, noor, "A chart, please.")
         await world.run()
         told = as_text(world.model(ada).requests[1][-1])
-        assert '[file "chart.png" (108 bytes) was not kept: chart.png has 108 bytes. A file may have 50.]' in told
+        assert (
+            '[file "chart.png" (108 bytes) was not kept: chart.png is too large (108 bytes). Choose a file of' in told
+        )
 
 
 async def test_an_agent_sends_on_a_file_that_it_was_sent(world: World) -> None:

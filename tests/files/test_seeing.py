@@ -17,6 +17,7 @@ from denizen.inbox import delivery
 from denizen.models.catalog import Models
 from denizen.models.pictures import Picture, picture_in, picture_tokens, pictures_of, sees
 from denizen.models.tokens import estimate_message
+from denizen.panel.attached import PICTURE_TOKENS
 from denizen.spaces.directory import Entity
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
@@ -311,3 +312,22 @@ async def test_advisors_read_and_see_the_files_of_a_question(world: World, seein
     await world.run()
     assert "\n  Soup]" in text_of(model.requests[1])
     assert shown(model.requests[1]) == []
+
+
+async def test_advisors_are_shown_as_many_pictures_as_fit_exactly(ready_sqlite_url: str) -> None:
+    """All that there is room for, to the last token; of a picture more they are told only that it is there."""
+    width, height = 896, 700
+    most, rest = divmod(PICTURE_TOKENS, picture_tokens(width, height))
+    assert rest == 0
+    async with open_world(ready_sqlite_url) as world:
+        noor = await world.person("Noor")
+        model = scripted("All teal.", sees=True)
+        world.denizen.models.register("advisor", model)
+        board = await world.denizen.panels.create("Board", [noor], advisors=["Kai"], model="advisor")
+        names = [f"wall-{number}.png" for number in range(most + 1)]
+        photos = [await world.denizen.files.upload(noor, png(width, height), name=name) for name in names]
+        await world.denizen.panels.ask(board, noor, "What do you see?", files=photos)
+        await world.run()
+        [request] = model.requests
+        assert len(shown(request)) == most
+        assert [name for name in names if name in text_of(request)] == names

@@ -110,13 +110,14 @@ async def test_an_upload_that_no_message_uses_is_removed_after_a_day(world: Worl
 async def test_sizes_are_limited() -> None:
     async with open_world("sqlite://", file_limits=FileLimits(file_bytes=10, organization_bytes=15)) as world:
         noor, files = await world.person("Noor"), world.denizen.files
-        with pytest.raises(InvalidInput, match=r"big\.txt has 11 bytes. A file may have 10"):
+        with pytest.raises(InvalidInput, match=r"big\.txt is too large \(11 bytes\)"):
             await files.upload(noor, b"x" * 11, name="big.txt")
         with pytest.raises(InvalidInput, match="is empty"):
             await files.upload(noor, b"", name="empty.txt")
         first = await files.upload(noor, b"x" * 10, name="a.txt")
-        with pytest.raises(QuotaExceeded, match="10 of 15 bytes"):
+        with pytest.raises(QuotaExceeded, match="10 bytes of 15 bytes") as refused:
             await files.upload(noor, b"y" * 6, name="b.txt")
+        assert (refused.value.size, refused.value.used, refused.value.limit) == (6, 10, 15)
         await files.remove(first, by=noor)
         await files.upload(noor, b"y" * 6, name="b.txt")
 

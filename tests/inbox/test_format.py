@@ -18,7 +18,6 @@ from denizen.inbox.format import (
     event_tokens,
     format_inbox,
     format_preview,
-    human_size,
     plain_name,
     sender_name,
     speaker,
@@ -192,22 +191,6 @@ def test_a_delay_that_is_none_is_not_told(late: Any):
     text = format_inbox([no_message("timer", late_seconds=late)], now=NOW, label="MID-CYCLE UPDATE")
 
     assert text.endswith("   → received just now")
-
-
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1_000, "1.0 KB"),
-        (2_140, "2.1 KB"),
-        (999_949, "999.9 KB"),
-        (999_950, "1.0 MB"),
-        (3_960_000, "4.0 MB"),
-    ],
-)
-def test_the_size_of_a_file_is_told_in_the_unit_that_fits(size: int, said: str):
-    assert human_size(size) == said
 
 
 def entry_of(event: Event, **options: Any) -> str:

@@ -43,6 +43,7 @@ from denizen.errors import (
     ModelUnsuitable,
     NotFound,
     RequestTooLarge,
+    ResponsesApiMissing,
 )
 from denizen.models.openai import accelerate
 from denizen.models.request import ATTEMPTS, _parameters, retry_delay, stream, translate
@@ -121,7 +122,7 @@ async def test_a_text_and_a_tool_call_are_heard_and_counted(provider: str):
         (Failure(502), ModelAnswerUnusable, None),
         (Failure(400), ModelRejected, None),
         (Failure(401), ModelKeyRejected, None),
-        (Failure(404), ModelUnsuitable, None),
+        (Failure(404, body={"error": {"message": "The model gpt-5 does not exist."}}), ModelUnsuitable, None),
         (Failure(413), RequestTooLarge, None),
         (Failure(cut_after=0), ModelAnswerUnusable, None),
         (Failure(cut_after=4), ModelAnswerUnusable, None),
@@ -139,6 +140,29 @@ async def test_a_failure_says_what_it_means_and_keeps_its_cause(
     assert caught.value.retry_after == retry_after
     assert caught.value.__cause__ is not None
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, {"detail": "Not Found"}),
+        (404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}),
+        (405, {"detail": "Method Not Allowed"}),
+    ],
+)
+async def test_a_server_without_the_responses_api_is_told_with_the_model_to_choose(status: int, body: dict[str, Any]):
+    """It was told to check the name of the model, which was right."""
+    async with serving("responses") as (server, model):
+        server.failure = Failure(status, body=body)
+        with pytest.raises(ResponsesApiMissing, match="has no Responses API, choose openai-chat:gpt-5 as") as caught:
+            await ask(model)
+    assert caught.value.instead == "openai-chat:gpt-5"
+
+
+async def test_openai_itself_has_the_responses_api():
+    async with AsyncOpenAI(api_key="k", base_url="https://api.openai.com/v1") as client:
+        model = OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(openai_client=client))
+        assert type(translate(ModelHTTPError(404, "gpt-5"), model)) is ModelUnsuitable
 
 
 async def test_a_server_that_is_not_there_is_unreachable():

@@ -291,6 +291,21 @@ async def test_a_session_that_has_ended_is_not_a_failed_sign_in(house: House) ->
     assert [each["action"] for each in entries] == ["revoke_token", "open_session", "create_login"]
 
 
+async def test_an_entry_says_which_login_link_was_created_and_that_a_name_was_changed(house: House) -> None:
+    noor = await house.world.person("Noor")
+    await house.call("POST", "/api/logins", noor, json={})
+    [link] = [
+        each for each in (await house.call("GET", "/api/tokens", noor)).json()["tokens"] if each["kind"] == "login"
+    ]
+    for _ in range(2):  # The second changes nothing.
+        await house.call("PATCH", "/api/me", noor, json={"name": "Noor Ali"})
+    entries = (await house.call("GET", "/api/audit", noor)).json()["entries"]
+    assert [(each["action"], each["subject_id"], each["detail"]) for each in entries] == [
+        ("change_entity", noor.id, {"renamed": True}),
+        ("create_login", noor.id, {"token": link["id"]}),
+    ]
+
+
 async def test_whoever_gets_a_token_from_somebody_else_is_told(house: House) -> None:
     """Its maker knows its secret. One's own tokens are not told."""
     world = house.world

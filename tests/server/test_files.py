@@ -8,6 +8,7 @@ import pytest
 
 from denizen.files.storing import CHUNK_BYTES, FileLimits
 from denizen.server.context import ServerLimits
+from denizen.server.gate import FORM_BYTES
 from denizen.spaces.directory import Entity
 from tests.files.documents import pdf
 from tests.files.pictures import png
@@ -156,9 +157,12 @@ async def test_too_large_a_file_is_refused(house: House) -> None:
     house.world.denizen.file_limits = FileLimits(file_bytes=100)
     noor = await house.world.person("Noor")
     answer = await house.call("POST", "/api/files", noor, json={"name": "film.mp4", "size": 101})
-    assert (answer.status_code, answer.json()["detail"]) == (422, "film.mp4 has 101 bytes. A file may have 100.")
+    problem = answer.json()
+    told = "film.mp4 is too large (101 bytes). Choose a file of at most 100 bytes."
+    assert (answer.status_code, problem["detail"], problem["size"], problem["limit"]) == (413, told, 101, 100)
     answer = await house.call("POST", "/api/files", noor, files={"file": ("film.mp4", bytes(200_000))})
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert answer.json()["limit"] == 100 + FORM_BYTES
 
 
 @pytest.mark.parametrize("body", [{"name": "a"}, {"name": "", "size": 1}, {"name": "a", "size": -1}, [], "x"])
@@ -182,7 +186,7 @@ async def test_admins_see_how_much_room_files_take(house: House) -> None:
         await upload(house, noor, name)
     await upload(house, other, "three.png", PICTURE + b"!")
     answer = await house.call("GET", "/api/organization/files", noor)
-    assert answer.json() == {"used": len(PICTURE), "limit": 10 * 1024**3, "file_limit": 25 * 1024**2}
+    assert answer.json() == {"used": len(PICTURE), "limit": 10_000_000_000, "file_limit": 25_000_000}
 
 
 async def test_a_link_shows_a_small_copy_and_saves_the_whole(house: House) -> None:

@@ -132,8 +132,8 @@ async def test_a_file_that_is_too_large_is_refused_in_plain_words(ready_url: str
         said = {"agent": "@ada", "text": "Look", "files": [data_url(PICTURE, name="cat.png")]}
         answer = await house.call("POST", "/api/chat", noor, json=said)
     assert (answer.status_code, answer.json()["detail"]) == (
-        422,
-        "cat.png has 1,008 bytes. A file may have 500.",
+        413,
+        "cat.png is too large (1 kB). Choose a file of at most 500 bytes.",
     )
 
 

@@ -172,7 +172,7 @@ async def test_what_no_database_can_hold_is_shown_as_such(house: House) -> None:
         ('{"text": "a", "metadata": {"n": 1e999}}', 422, "invalid_input", "metadata: JSON has no NaN"),
         ('{"text": "a", "metadata": {"n": "' + "x" * 20_000 + '"}}', 422, "invalid_input", "metadata: as JSON it may"),
         ('{"text": "' + "x" * 100_001 + '"}', 422, "invalid_input", "100,000 characters"),
-        ('{"text": "' + "x" * 2_200_000 + '"}', 413, "too_large", "2,097,152 bytes"),
+        ('{"text": "' + "x" * 2_200_000 + '"}', 413, "too_large", "at most 2.1 MB"),
     ],
 )
 async def test_what_cannot_be_posted_is_refused_with_a_sentence(

@@ -14,6 +14,7 @@ from denizen.inbox.events import Event
 from denizen.models.scripted import Call, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Entity, Space
+from denizen.spaces.fan_out import HOP_BUDGET
 from denizen.spaces.transcript import format_transcript, shown_page
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import messages
@@ -84,6 +85,23 @@ async def while_it_works(
     await world.say(noor, "@ada, work!", hall)
     await world.run()
     return noor, ada, hall
+
+
+async def test_a_tool_in_the_background_wakes_whom_the_message_still_woke(world: World):
+    """At the end of a chain its result is told all the same: it was begun for the last message that counts."""
+
+    @tool(background=True)
+    async def build() -> str:
+        """Build it."""
+        return "Built."
+
+    noor, bo = await world.person("Noor"), await world.agent("Bo")
+    ada = await world.agent("Ada", call("build"), "Waiting.", "It is built.", tools=[build])
+    hall = await world.space("Hall", noor, ada, bo)
+    await world.denizen.spaces.set_attention(hall, bo, "none")
+    await world.denizen.db.write(posting.post, hall.id, bo.id, posting.draft("Build!"), hop=HOP_BUDGET)
+    await world.run()
+    assert [summary for _, _, _, summary in await world.endings(ada)] == ["Waiting.", "It is built."]
 
 
 async def test_a_message_in_a_preview_counts(world: World):

@@ -710,6 +710,13 @@ async def test_resources_embedded_in_a_result_become_text_files_or_their_descrip
     )
 
 
+async def test_the_name_of_a_file_does_not_give_away_a_secret(connections: McpConnections, tmp_path: Path) -> None:
+    tools = await offered(connections, program(tmp_path, real=True, env={"KEY": "${KEY}"}), KEY="The plan")
+    told = await tools["report"].call({}, OCCASION)
+    assert isinstance(told, Output)
+    assert [each.name for each in told.files] == ["•••.pdf"]
+
+
 async def test_what_is_wrong_with_a_server_is_known_with_its_last_words(
     connections: McpConnections, tmp_path: Path, clock: ManualClock
 ) -> None:

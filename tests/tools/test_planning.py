@@ -338,6 +338,7 @@ async def test_what_the_agent_changes_itself_is_not_told_again(world: World):
     """Its calls are in its history. Neither other news nor those of the very cycle bring them up again."""
     everything = [
         call("set_goals", text="Rest"),
+        call("set_goals", goal=1, text=""),
         call("set_memories", memories=[{"key": "sam", "text": "likes charts"}]),
         call("set_memories", memories={"old": ""}),
         call("set_timer", name="Round", reason="Look.", cron="0 9 * * *"),
@@ -345,6 +346,7 @@ async def test_what_the_agent_changes_itself_is_not_told_again(world: World):
         call("set_timer", name="Old plan", reason=""),
     ]
     ada = await world.agent("Ada", "Heard it.", everything, "Set all.", *["Heard it."] * 3)
+    await world.denizen.goals.set(ada, "Ship it")
     await world.denizen.notes.set(ada, "old", "gone soon")
     await world.denizen.plans.set(ada, "Old plan", "Do it.", cron="0 9 * * *")
 

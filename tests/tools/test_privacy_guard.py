@@ -472,6 +472,12 @@ async def test_what_is_forgotten_leaves_no_fingerprint(small_world: World):
     assert await fingerprints_of(world, ada) == 0
 
 
+def test_each_run_of_words_has_one_hash_and_fewer_words_have_none():
+    words = ["the", "copper", "kettle", "stands", "by", "the", "kitchen", "window"]
+    assert len(quotation_index.hashes_of(words, 8)) == 1
+    assert quotation_index.hashes_of(words[1:], 8) == set()
+
+
 _NUMBERS = select_where(fingerprints, "number", "agent_id")
 _HASHES = select_where(fingerprints, "hash", "agent_id")
 

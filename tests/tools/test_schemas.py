@@ -54,6 +54,13 @@ def test_arguments_that_do_not_fit_are_refused_in_words(written: Any, why: str):
     assert why in str(refused.value)
 
 
+def test_the_first_five_of_many_problems_are_told():
+    many = {"type": "object", "properties": {each: {"type": "integer"} for each in "abcdefg"}}
+    with pytest.raises(InvalidInput) as refused:
+        checker("book", many)(dict.fromkeys("abcdefg", "x"))
+    assert str(refused.value).count("is not of type") == 5
+
+
 def test_a_long_wrong_value_is_not_told_back_whole():
     with pytest.raises(InvalidInput) as refused:
         checker("book", SCHEMA)({"city": ["x" * 10_000]})

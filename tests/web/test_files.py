@@ -87,6 +87,7 @@ async def test_a_file_is_removed_before_it_is_sent(house: House, visit: Visit) -
     await page.get_by_label("Message to Kitchen").fill("Only the notes.")
     await page.get_by_role("button", name="Send").click()
     await expect(page.get_by_role("link", name="notes.txt")).to_be_visible()
+    await expect(page.get_by_role("article")).to_have_attribute("data-seq", "1")  # until then it is on its way
     [message] = await house.world.denizen.spaces.messages(kitchen)
     assert (message.text, [each.name for each in message.files]) == ("Only the notes.", ["notes.txt"])
 
@@ -110,6 +111,51 @@ async def test_files_are_pasted_and_dropped(house: House, visit: Visit) -> None:
     await expect(chosen).to_contain_text(["paste.txt", "drop.txt"])
 
 
+async def test_a_file_dropped_where_nothing_takes_files_does_not_leave_the_page(house: House, visit: Visit) -> None:
+    page = await (await visit(await house.world.person("Noor"))).open("/me")
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    for event in ("dragover", "drop"):
+        is_prevented = await page.evaluate(
+            """(event) => {
+                const carried = new DataTransfer();
+                carried.items.add(new File(["x"], "x.txt", {type: "text/plain"}));
+                const dropped = new DragEvent(event, {dataTransfer: carried, bubbles: true, cancelable: true});
+                return !document.body.dispatchEvent(dropped);
+            }""",
+            event,
+        )
+        assert is_prevented
+
+
+async def test_while_files_are_dragged_the_page_says_where_to_drop_them(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    page = await (await visit(noor)).open(f"/s/{kitchen.id}")
+    hint = page.get_by_text("Drop files to attach them")
+    await expect(page.get_by_label("Message to Kitchen")).to_be_visible()
+
+    async def drag(event: str, what: str = "carried.items.add(new File(['x'], 'x.txt'))") -> None:
+        await page.evaluate(
+            f"""() => {{
+                const carried = new DataTransfer();
+                {what};
+                const given = {{dataTransfer: carried, bubbles: true, cancelable: true}};
+                document.body.dispatchEvent(new DragEvent("{event}", given));
+            }}"""
+        )
+
+    await drag("dragover", "carried.setData('text/plain', 'a word')")
+    await expect(hint).to_have_count(0)
+    await drag("dragover")
+    await expect(hint).to_be_visible()
+    await drag("dragleave")
+    await expect(hint).to_have_count(0)
+    await drag("dragover")
+    await drag("drop")
+    await expect(hint).to_have_count(0)
+    await expect(page.get_by_role("list", name="Files to send").get_by_role("listitem")).to_contain_text(["x.txt"])
+
+
 async def test_too_large_a_file_says_so(house: House, visit: Visit) -> None:
     house.world.denizen.file_limits = FileLimits(file_bytes=10)
     noor = await house.world.person("Noor")
@@ -117,7 +163,9 @@ async def test_too_large_a_file_says_so(house: House, visit: Visit) -> None:
     hers = await visit(noor)
     page = await hers.open(f"/s/{kitchen.id}")
     await choose(page, NOTES)
-    await expect(page.get_by_role("alert")).to_contain_text("notes.txt has 16 bytes. A file may have 10.")
+    await expect(page.get_by_role("alert")).to_contain_text(
+        "notes.txt is too large (16 bytes). Choose a file of at most 10 bytes."
+    )
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()
     # It would be as large the next time.
     await expect(page.get_by_role("button", name="Try again")).to_have_count(0)
@@ -287,6 +335,7 @@ async def test_an_upload_that_was_cut_goes_on_where_it_stopped(house: House, vis
     await page.get_by_role("button", name="Send").click()
     await expect(page.get_by_role("link", name="data.bin")).to_be_visible()
     assert sent == ["0", "1048576", "2097152"]
+    await expect(page.get_by_role("article")).to_have_attribute("data-seq", "1")  # until then it is on its way
     [message] = await house.world.denizen.spaces.messages(kitchen)
     assert await house.world.denizen.files.read(message.files[0].id) == data
     hers.complaints.clear()  # the browser reports the cut connection
@@ -378,6 +427,7 @@ async def test_a_picture_is_described_for_those_who_cannot_see_it(
     await expect(viewer.locator("figcaption")).to_have_text("Tomatoes behind a fence.")
     await hers.check_accessibility()
     await page.screenshot(path=tmp_path / "described.png")
+    await expect(page.get_by_role("article")).to_have_attribute("data-seq", "1")  # until then it is on its way
     [message] = await house.world.denizen.spaces.messages(kitchen)
     assert [each.alt for each in message.files] == ["Tomatoes behind a fence.", None]
 

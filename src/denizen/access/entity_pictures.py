@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 
 from denizen.access import audit
 from denizen.access.requesters import Requester
-from denizen.errors import InvalidInput, NotAllowed, NotFound
+from denizen.errors import FileTooLarge, InvalidInput, NotAllowed, NotFound
 from denizen.files import jail
 from denizen.ids import EntityId, OrganizationId
 from denizen.spaces import directory
@@ -27,7 +27,7 @@ from denizen.storage.schema import entities, entity_pictures
 
 PIXELS: Final = 256
 """The longer edge of a stored picture."""
-MOST_BYTES: Final = 10 * 1024 * 1024
+MOST_BYTES: Final = 10_000_000
 """How large a picture may be that is sent."""
 
 _put = insert_or_update(entity_pictures, "entity_id, link_key, data, created_at")
@@ -44,7 +44,7 @@ _all = statement(
 async def scaled(data: bytes) -> bytes:
     """The picture as a small JPEG, upright. Raises `InvalidInput` if it cannot be shown."""
     if len(data) > MOST_BYTES:
-        raise InvalidInput(f"The picture has {len(data):,} bytes. It may have {MOST_BYTES:,}.")
+        raise FileTooLarge("The picture", len(data), MOST_BYTES)
     made = await jail.run("picture", str(PIXELS), data)
     if made.trouble is not None:
         raise InvalidInput(f"The picture cannot be used: {made.trouble}. Choose a JPEG, PNG, GIF, WebP or AVIF file.")

@@ -21,6 +21,7 @@ from denizen.errors import (
     ModelUnsuitable,
     PriceUnknown,
     RequestTooLarge,
+    ResponsesApiMissing,
     SecretKeyMissing,
     SecretUnreadable,
     StepFunctionFailed,
@@ -71,6 +72,8 @@ def _classify(error: BaseException) -> Trouble:
             return Trouble("key", {"missing": True})
         case ModelKeyRejected():
             return Trouble("key", {"reason": CREDIT_USED_UP} if _is_about_credit(error) else {})
+        case ResponsesApiMissing(instead=name):
+            return Trouble("model", {"reason": f"its server has no Responses API, which {name} does not need"})
         case ModelUnsuitable():
             reason = "it cannot use tools" if "tool" in str(error).lower() else "the provider does not have it"
             return Trouble("model", {"reason": reason})

@@ -16,8 +16,9 @@ from typing import Final
 
 from sqlalchemy import bindparam, func, select
 
+from denizen.amounts import human_size
 from denizen.clock import SECOND
-from denizen.errors import InvalidInput, NotFound, QuotaExceeded
+from denizen.errors import FileTooLarge, InvalidInput, NotFound, QuotaExceeded
 from denizen.files.reading import kind_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import (
@@ -37,8 +38,8 @@ from denizen.storage.schema import chunks, contents, file_pages, files, heard_fi
 
 CHUNK_BYTES: Final = 256 * 1024
 """A chunk is one write: it holds up others for a few milliseconds."""
-FILE_BYTES: Final = 25 * 1024 * 1024
-ORGANIZATION_BYTES: Final = 10 * 1024**3
+FILE_BYTES: Final = 25_000_000
+ORGANIZATION_BYTES: Final = 10_000_000_000
 ALT_CHARACTERS: Final = 1_000
 """How long the description of a picture may be."""
 NAME_CHARACTERS: Final = 255
@@ -151,7 +152,7 @@ def begin(
         return get(tx, id)
     name = clean_name(name)
     if size > limits.file_bytes:
-        raise InvalidInput(f"{name} has {size:,} bytes. A file may have {limits.file_bytes:,}.")
+        raise FileTooLarge(name, size, limits.file_bytes)
     if size < 1:
         raise InvalidInput(f"{name} is empty.")
     if value(tx, _unused_of, uploader_id=uploader_id) >= UNUSED_FILES:
@@ -162,8 +163,12 @@ def begin(
     used = used_by(tx, organization_id)
     if used + size > limits.organization_bytes:
         raise QuotaExceeded(
-            f"The files of your organization take {used:,} of {limits.organization_bytes:,} bytes: there is no room "
-            f"for {name} ({size:,} bytes). Delete messages with files, or ask an operator for more room."
+            f"The files of your organization take {human_size(used)} of {human_size(limits.organization_bytes)}: "
+            f"there is no room for {name} ({human_size(size)}). "
+            "Delete messages with files, or ask an operator for more room.",
+            size=size,
+            used=used,
+            limit=limits.organization_bytes,
         )
     file_id, content_id = id or new_file_id(), _begin_content(tx, organization_id, size, dropped_at=None)
     tx.run(

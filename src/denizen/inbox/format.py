@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
+from denizen.amounts import human_size
 from denizen.clock import SECOND, moment, zone_or_utc
 from denizen.folding import fold
 from denizen.inbox.events import FORMAT, Event, EventType
@@ -337,17 +338,10 @@ def _is_message(event: Event) -> bool:
 
 
 def file_line(file: Attachment) -> str:
-    """One line about a file of a message: `   → file "menu.txt" (text/plain, 2.1 KB): read_entry("file:…")`."""
+    """One line about a file of a message: `   → file "menu.txt" (text/plain, 2.1 kB): read_entry("file:…")`."""
     call = f"read_entry({quoted_name(f'file:{file.id}')})"
     shows = f", described as {quoted_name(file.alt)}" if file.alt else ""
     return f"   → file {quoted_name(file.name)} ({file.media_type}, {human_size(file.size)}{shows}): {call}"
-
-
-def human_size(size: int) -> str:
-    """A number of bytes for people: `812 bytes`, `2.1 KB`, `4.0 MB`."""
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1_000:.1f} KB" if size < 999_950 else f"{size / 1_000_000:.1f} MB"
 
 
 def _age_line(event: Event, now: int) -> str:

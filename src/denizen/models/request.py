@@ -41,11 +41,13 @@ from denizen.errors import (
     ModelUnreachable,
     ModelUnsuitable,
     RequestTooLarge,
+    ResponsesApiMissing,
 )
 from denizen.masking import masked
 from denizen.models import learned, overflow, structure, thinking
 from denizen.models.arrival import Heard, told_of_first_byte
 from denizen.models.characters import of_whole_characters
+from denizen.models.location import is_openai
 from denizen.models.tags import split_thinking, without_tags
 from denizen.models.tokens import estimate_message
 
@@ -67,6 +69,8 @@ LONGEST_WAIT_SECONDS = 60.0
 _OVERLOADED_STATUS = {429, 503, 529}
 _TRANSIENT_STATUS = {408, 409, 425}
 _KEY_STATUS = {401, 402, 403}
+_UNKNOWN_ADDRESS_STATUS = {404, 405}
+_NAMES_MODEL = re.compile("model", re.IGNORECASE)
 _REFUSED = re.compile(
     "content.?(policy|filter|management)|moderation|flagged|safety|invalid_prompt|usage polic", re.IGNORECASE
 )
@@ -180,7 +184,7 @@ class _Request(AbstractAsyncContextManager[RunningAnswer]):
         try:
             streamed = await self._open()
         except Exception as error:
-            translated = translate(error)
+            translated = translate(error, self._model)
             if isinstance(translated, RequestTooLarge) and translated.context_tokens is not None:
                 learned.learn_context(self._model, translated.context_tokens, overflow.SOURCE)
             elif isinstance(translated, ModelRejected) and _NO_SUMMARY.search(str(translated)):
@@ -287,8 +291,10 @@ def is_whole(call: ToolCallPart) -> bool:
     return True
 
 
-def translate(error: Exception) -> Exception:
-    """Returns the `ModelError` for `error`; an error that does not come from a model stays as it is."""
+def translate(error: Exception, model: Model | None = None) -> Exception:
+    """Returns the `ModelError` for `error`, of `model` if known; one that does not come from a model stays as it is."""
+    if model is not None and (missing := _missing_api(model, error)) is not None:
+        return missing
     match error:
         case DenizenError():
             return error
@@ -384,6 +390,20 @@ def _rejection(error: ModelAPIError, status: int | None) -> ModelRejected:
     if _TOO_LARGE.search(said):
         return _too_large(error, said)
     return ModelRejected(sentence(error, "Check the settings of the model, or choose another."))
+
+
+def _missing_api(model: Model, error: Exception) -> ResponsesApiMissing | None:
+    """Returns the error for a server in place of OpenAI that does not know the address of the Responses API."""
+    if not isinstance(error, ModelHTTPError) or error.status_code not in _UNKNOWN_ADDRESS_STATUS:
+        return None
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+
+    # A server that has the API, but not the model, says so.
+    if not isinstance(model, OpenAIResponsesModel) or is_openai(model.base_url) or _NAMES_MODEL.search(str(error.body)):
+        return None
+    instead = f"openai-chat:{model.model_name}"
+    told = sentence(error, f"If the server has no Responses API, choose {instead} as the model.")
+    return ResponsesApiMissing(told, instead=instead)
 
 
 def _too_large(error: ModelAPIError, said: str) -> RequestTooLarge:

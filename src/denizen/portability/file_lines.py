@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from denizen.amounts import human_size
 from denizen.errors import InvalidInput, QuotaExceeded
 from denizen.files import storing
 from denizen.files.attaching import Attachment
@@ -131,8 +132,12 @@ def _begin(tx: Tx, home: OrganizationId, sizes: Mapping[str, int], limits: FileL
     used, needed = storing.used_by(tx, home), sum(new.values())
     if used + needed > limits.organization_bytes:
         raise QuotaExceeded(
-            f"The files of this import have {needed:,} bytes, and those of your organization take {used:,} of "
-            f"{limits.organization_bytes:,}. Delete messages with files, or ask an operator for more room."
+            f"The files of this import have {human_size(needed)}, and those of your organization take "
+            f"{human_size(used)} of {human_size(limits.organization_bytes)}. "
+            "Delete messages with files, or ask an operator for more room.",
+            size=needed,
+            used=used,
+            limit=limits.organization_bytes,
         )
     return {digest: storing.begin_content(tx, home, size) for digest, size in new.items()}
 

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from denizen.access import tokens
 from denizen.access.entity_pictures import MOST_BYTES
 from denizen.access.tokens import SESSION_SECONDS
+from denizen.amounts import human_size
 from denizen.clock import SECOND
 from denizen.cycles import organization
 from denizen.errors import DenizenError
@@ -109,7 +110,7 @@ class Gate:
         try:
             await self._let_in(scope, receive, answering)
         except Problem as problem:
-            response = problem_response(problem.code, problem.detail, headers=problem.headers)
+            response = problem_response(problem.code, problem.detail, headers=problem.headers, **problem.more)
             await response(scope, receive, answering)
         except DenizenError as error:
             await _answer(answering, scope, receive, problem_of(error))
@@ -280,7 +281,7 @@ def _check_media_type(headers: Headers, known: tuple[str, ...], otherwise: str) 
 def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:
     """Wraps `receive` to accept at most `limit` bytes of body."""
     # The connection stays open: closed at once, the answer could be lost while the caller is still sending.
-    too_large = Problem("too_large", f"A request may have {limit:,} bytes.")
+    too_large = Problem("too_large", f"The request is too large. It may have at most {human_size(limit)}.", limit=limit)
     announced = headers.get("content-length", "0")
     if announced.isdecimal() and int(announced) > limit:
         raise too_large

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from denizen.errors import DenizenError, NotAMember, NotFound
+from denizen.errors import DenizenError, FileTooLarge, NotAMember, NotFound, QuotaExceeded
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -58,6 +58,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "import_invalid": Kind(422, "The file cannot be imported"),
     "handle_taken": Kind(409, "The handle is taken"),
     "already_settled": Kind(409, "The call already has an answer"),
+    "file_too_large": Kind(413, "The file is too large"),
     "quota_exceeded": Kind(413, "There is no room for more files"),
     "upload_conflict": Kind(409, "The upload continues at another offset"),
     "idempotency_key_reused": Kind(422, "The idempotency key was used for something else"),
@@ -72,6 +73,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "model_rejected": Kind(422, "The model's provider refuses this"),
     "model_key_rejected": Kind(422, "The model's provider rejects the API key"),
     "model_unsuitable": Kind(422, "The model's provider cannot use this model"),
+    "responses_api_missing": Kind(422, "The model's server has no Responses API"),
     "request_too_large": Kind(422, "The request is too large for the model"),
     "content_refused": Kind(422, "The model's provider refuses the content"),
     # Temporary failures of the server
@@ -101,8 +103,9 @@ _INTERNAL: Final = "An error was logged. If it happens again, tell the administr
 class Problem(HTTPException):
     """An error that only the HTTP layer raises."""
 
-    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: JsonValue) -> None:
         self.code = code
+        self.more = more
         super().__init__(KINDS[code].status, detail, headers)
 
 
@@ -143,17 +146,26 @@ def problem_of(error: DenizenError) -> Response:
     if kind is None:
         return internal_response(error)
     if kind.status < 500:
-        return problem_response(error.code, str(error))
+        return problem_response(error.code, str(error), **_sizes(error))
     log.warning("request failed", code=error.code, error=str(error))
     headers = {"Retry-After": "1"} if kind.status == 503 else None
     # Not the error's own message: it names files and hosts.
     return problem_response(error.code, (type(error).__doc__ or kind.title).strip(), headers=headers)
 
 
+def _sizes(error: DenizenError) -> dict[str, Any]:
+    """Returns the exact numbers of bytes that the sentence rounds."""
+    if not isinstance(error, FileTooLarge | QuotaExceeded):
+        return {}
+    used = error.used if isinstance(error, QuotaExceeded) else None
+    found = {"size": error.size, "used": used, "limit": error.limit}
+    return {name: number for name, number in found.items() if number is not None}
+
+
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error, Problem):
-        return problem_response(error.code, error.detail, headers=error.headers)
+        return problem_response(error.code, error.detail, headers=error.headers, **error.more)
     code = _CODE_OF_STATUS.get(error.status_code)
     if code is None:
         return internal_response(error)

@@ -347,13 +347,13 @@ class FileSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
     file_bytes: Annotated[
-        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 26214400")
-    ] = 25 * 1024 * 1024
+        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 25000000")
+    ] = 25_000_000
     """How large one file may be."""
 
     organization_bytes: Annotated[
-        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 10737418240")
-    ] = 10 * 1024**3
+        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 10000000000")
+    ] = 10_000_000_000
     """How large all files of an organization together may be."""
 
 

@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 import httpx2
 from pydantic_ai.tools import ToolDefinition
 
+from denizen.amounts import human_size
 from denizen.clock import Clock
 from denizen.errors import ToolFailed
 from denizen.masking import masked, without
@@ -137,7 +138,7 @@ class _Remote:
             async for part in answer.aiter_bytes():
                 read += part
                 if len(read) > LONGEST:
-                    raise ToolFailed(f"The answer of {answer.url.host} is longer than {LONGEST:,} bytes.")
+                    raise ToolFailed(f"The answer of {answer.url.host} is larger than {human_size(LONGEST)}.")
             if not answer.is_success:
                 said = bytes(read).decode(errors="replace")[:2_000]
                 failed = _Unavailable if answer.status_code in _UNAVAILABLE else ToolFailed

@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote, urlencode
 import httpx2
 from pydantic_ai.tools import ToolDefinition
 
+from denizen.amounts import human_size
 from denizen.errors import InvalidInput, ToolFailed
 from denizen.files.storing import FILE_BYTES
 from denizen.masking import masked, without
@@ -252,9 +253,9 @@ async def _file(answer: httpx2.Response, kind: str, secrets: Sequence[str]) -> s
     raw, whole = await _read(answer, FILE_BYTES)
     encoding = answer.headers.get("content-encoding", "identity").strip().lower()
     data = _unpacked(raw, encoding, FILE_BYTES)
-    size = f"{len(raw):,}" if whole else f"more than {FILE_BYTES:,}"
+    size = human_size(len(raw)) if whole else f"more than {human_size(FILE_BYTES)}"
     if not whole or not data or len(data) > FILE_BYTES or any(each.encode() in data for each in secrets if each):
-        return without(f"[{kind}, {size} bytes]", secrets) if raw else ""
+        return without(f"[{kind}, {size}]", secrets) if raw else ""
     name = without(_file_name(answer), secrets)
     return Output("", (ToolFile(data, name, kind),))
 
@@ -283,9 +284,9 @@ def _readable(raw: bytes, headers: httpx2.Headers, whole: bool) -> str:
     content_type = headers.get("content-type", "")
     encoding = headers.get("content-encoding", "identity").strip().lower()
     data = _unpacked(raw, encoding)
-    size = f"{len(raw):,}" if whole else f"more than {LONGEST:,}"
+    size = human_size(len(raw)) if whole else f"more than {human_size(LONGEST)}"
     if data is None or (content_type and not _TEXTUAL.match(content_type.lower())):
-        return f"[{content_type or 'no text'}, {size} bytes]" if raw else ""
+        return f"[{content_type or 'no text'}, {size}]" if raw else ""
     charset = httpx2.Response(200, headers={"content-type": content_type}).charset_encoding or "utf-8"
     try:
         if not content_type:
@@ -294,7 +295,7 @@ def _readable(raw: bytes, headers: httpx2.Headers, whole: bool) -> str:
     except LookupError:
         return data.decode(errors="replace")
     except UnicodeDecodeError:
-        return f"[no text, {size} bytes]"
+        return f"[no text, {size}]"
 
 
 def _unpacked(raw: bytes, encoding: str, most: int = LONGEST) -> bytes | None:

@@ -25,6 +25,7 @@ from urllib.parse import unquote
 import structlog
 from pydantic_ai.tools import ToolDefinition
 
+from denizen.amounts import human_size
 from denizen.clock import SECOND, Clock, SystemClock
 from denizen.errors import AddressRefused, InvalidInput, SignInNeeded, ToolFailed
 from denizen.ids import CallId
@@ -850,14 +851,14 @@ def _part(content: ContentBlock) -> str:
         case "text":
             return content.text
         case "image" | "audio":
-            return f"[{content.type} {content.mime_type}, {_size(content.data)} bytes]"
+            return f"[{content.type} {content.mime_type}, {_size(content.data)}]"
         case "resource_link":
             return f"[resource {content.name}: {content.uri}]"
         case "resource":
             held = content.resource
             if (text := getattr(held, "text", None)) is not None:
                 return str(text)
-            return f"[resource {held.uri}, {held.mime_type or 'no text'}, {_size(getattr(held, 'blob', ''))} bytes]"
+            return f"[resource {held.uri}, {held.mime_type or 'no text'}, {_size(getattr(held, 'blob', ''))}]"
 
 
 def _file_in(content: ContentBlock) -> ToolFile | None:
@@ -884,7 +885,7 @@ def _decoded(encoded: str, name: str, media_type: str | None) -> ToolFile | None
 
 
 def _size(base64: str) -> str:
-    return f"{len(base64.rstrip('=')) * 3 // 4:,}"
+    return human_size(len(base64.rstrip("=")) * 3 // 4)
 
 
 def _code(error: Exception) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from pydantic import Field, JsonValue
 
+from denizen.amounts import human_size
 from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
 from denizen.files import attaching, extracting, storing
@@ -19,7 +20,7 @@ from denizen.files.storing import File
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox import delivery, picture_lines, stop_requests
 from denizen.inbox.events import AGAIN, Event
-from denizen.inbox.format import entry_text, human_size, quoted_name
+from denizen.inbox.format import entry_text, quoted_name
 from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.inbox.stop_requests import STOPPED
 from denizen.spaces import ask_again, directory, floor, posting

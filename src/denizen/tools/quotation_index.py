@@ -101,10 +101,10 @@ def make_batch(tx: Tx, agent_id: AgentId, length: int) -> MissingHashes | None:
     if row is None:
         return None
     settled, forgotten, done, form = row
-    first = max(done, 0) + 1 if form == _form(length) else 1
-    last = min(settled, first + _PASSAGES_AT_ONCE - 1)
-    if first > last:
+    after = max(done, 0) if form == _form(length) else 0
+    if settled <= after:
         return None
+    first, last = after + 1, min(settled, after + _PASSAGES_AT_ONCE)
     found: list[tuple[int, int]] = []
     before: list[str] = []
     # One more at the beginning: a run of words may cross the end of a passage, and belongs to the second one.

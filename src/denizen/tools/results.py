@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid5
 
+from denizen.amounts import human_size
 from denizen.errors import InvalidInput, QuotaExceeded
 from denizen.files import attaching
 from denizen.files.attaching import MOST_FILES
 from denizen.files.storing import File
 from denizen.ids import AgentId, FileId
-from denizen.inbox.format import human_size, quoted_name
+from denizen.inbox.format import quoted_name
 from denizen.storage.database import Tx
 
 if TYPE_CHECKING:

@@ -11235,9 +11235,12 @@ export interface components {
          *       "code": "not_found",
          *       "detail": "There is no space '019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f'.",
          *       "errors": null,
+         *       "limit": null,
+         *       "size": 48213,
          *       "status": 404,
          *       "title": "Not found",
-         *       "type": "about:blank"
+         *       "type": "about:blank",
+         *       "used": null
          *     }
          */
         Problem: {
@@ -11247,12 +11250,27 @@ export interface components {
             detail: string;
             /** Errors */
             errors?: components["schemas"]["FieldError"][] | null;
+            /**
+             * Limit
+             * @description How large it may be at most, in bytes.
+             */
+            limit?: number | null;
+            /**
+             * Size
+             * @description How large the file is that is refused, in bytes.
+             */
+            size?: number | null;
             /** Status */
             status: number;
             /** Title */
             title: string;
             /** Type */
             type: string;
+            /**
+             * Used
+             * @description How much the files of the organization take, in bytes.
+             */
+            used?: number | null;
         };
         /**
          * ProfileOut

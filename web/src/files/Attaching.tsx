@@ -4,29 +4,61 @@ import { inWords } from "../denizen/api";
 import { Button, IconButton } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { TextArea } from "../ui/Field";
+import { useToast } from "../ui/Toast";
 import css from "./files.module.css";
 import { isPicture } from "./links";
 import { type Attachments, type Chosen, MOST_FILES } from "./useAttachments";
 
-/** Files that are dropped anywhere on the page are for the message that is being written. */
-export function useDropped(onFiles: (files: File[]) => void): void {
+/** Files that are dropped anywhere on the page are for the message that is being written. While they are dragged, it says so. */
+export function DropArea({ onFiles }: { onFiles: (files: File[]) => void }): ReactNode {
+  const [dragged, setDragged] = useState(false);
+  const say = useToast();
   useEffect(() => {
     const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
     const over = (event: DragEvent): void => {
-      if (hasFiles(event)) event.preventDefault();
-    };
-    const drop = (event: DragEvent): void => {
       if (!hasFiles(event)) return;
       event.preventDefault();
-      onFiles([...event.dataTransfer!.files]);
+      event.dataTransfer!.dropEffect = "copy";
+      setDragged(true);
+    };
+    const leave = (event: DragEvent): void => {
+      // Between two elements of the page there is always the next one.
+      if (event.relatedTarget === null) setDragged(false);
+    };
+    const drop = (event: DragEvent): void => {
+      setDragged(false);
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      const { files, folders } = filesIn(event.dataTransfer!);
+      if (folders) say("Folders cannot be attached. Choose the files in them.");
+      if (files.length > 0) onFiles(files);
     };
     window.addEventListener("dragover", over);
+    window.addEventListener("dragleave", leave);
     window.addEventListener("drop", drop);
     return () => {
       window.removeEventListener("dragover", over);
+      window.removeEventListener("dragleave", leave);
       window.removeEventListener("drop", drop);
     };
-  }, [onFiles]);
+  }, [onFiles, say]);
+  return (
+    dragged && (
+      <div className={css.dropArea}>
+        <p>
+          <Paperclip size={18} aria-hidden />
+          Drop files to attach them
+        </p>
+      </div>
+    )
+  );
+}
+
+function filesIn(carried: DataTransfer): { files: File[]; folders: boolean } {
+  const items = [...carried.items].filter((each) => each.kind === "file");
+  // A folder is among the files of a drop, as one that cannot be read.
+  const kept = items.filter((each) => !each.webkitGetAsEntry()?.isDirectory);
+  return { files: kept.map((each) => each.getAsFile()).filter((each) => each !== null), folders: kept.length < items.length };
 }
 
 /** Chooses files for the message that is being written. */

@@ -46,7 +46,7 @@ export function useAttachments(): Attachments {
       upload(file, (share) => change(key, { share }), stop.signal, key)
         .then((done) => change(key, { done, share: 1 }))
         .catch((error: unknown) => {
-          if (!stop.signal.aborted) change(key, { error: inWords(error), mayRetry: !(error instanceof ApiError && error.code === "invalid_input") });
+          if (!stop.signal.aborted) change(key, { error: inWords(error), mayRetry: !(error instanceof ApiError && ["invalid_input", "file_too_large"].includes(error.code)) });
         });
     },
     [change],

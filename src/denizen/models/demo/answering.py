@@ -6,7 +6,7 @@ It does not pretend: if it does not understand, it says so, and how to connect a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from denizen.models.demo.arithmetic import result_of, sum_in
@@ -35,6 +35,7 @@ _WHAT_IS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HIGHEST = 100
+_FILES_NAMED = 3
 _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 
 
@@ -85,7 +86,16 @@ def answer(moment: Moment) -> Answer | None:
         return Reply(f"{signs} = {result_of(signs)}".replace("*", "×"), "a sum")
     if moment.from_agent and "?" not in asked:
         return None
+    if not asked and moment.event.files:
+        return Reply(_cannot_read(moment.event.files), "files that I cannot read")
     return Reply(_not_understood(asked), "something I did not understand")
+
+
+def _cannot_read(files: Sequence[str]) -> str:
+    named = [quoted(each, 60) for each in files[:_FILES_NAMED]]
+    if len(files) > _FILES_NAMED:
+        named.append(f"{len(files) - _FILES_NAMED} more")
+    return f"I have {listed(named)}. I am the built-in demo model and cannot read files. {HOW_TO_HAVE_A_REAL_ONE}"
 
 
 def _not_understood(asked: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
@@ -53,6 +53,7 @@ _ASKED = re.compile(
 )
 _LINE = re.compile(rf"\d+\. (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d) {_SPEAKER}")
 _GUTTERS = ("   | ", "   > ")
+_FILE = re.compile(r'   → file "([^"]*)" \(')
 _GONE = re.compile(r'You are no longer in the space "[^"]*" \(id: (?P<id>[^,)]+)')
 _MEMBERS = re.compile(r"(?:Members of (?P<space>.*?\)): |New space: |Space changed: )(?P<rest>.*)")
 
@@ -100,6 +101,8 @@ class DemoEvent:
     at: datetime | None = None
     asked: bool = False
     """Whether somebody asks this agent, and no other, for an answer to it."""
+    files: tuple[str, ...] = ()
+    """The names of the files that came with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +267,11 @@ def read_inbox(text: str) -> Inbox:
     now = _NOW.search(head)
     _, _, changes = head.partition("\n[CHANGES]\n")
     lines = [line for block in blocks for line in block.split("\n")]
-    events = tuple(event for said, below in _entries(lines) if (event := _event(said, below)) is not None)
+    events = tuple(
+        replace(event, files=files)
+        for said, below, files in _entries(lines)
+        if (event := _event(said, below)) is not None
+    )
     return Inbox(
         _moment(now[1]) if now else None,
         tuple(line.removeprefix("- ") for line in changes.split("\n") if line),
@@ -275,25 +282,27 @@ def read_inbox(text: str) -> Inbox:
 def read_transcript(text: str) -> list[DemoEvent]:
     """Parses the messages of a page of `read_messages`, oldest first."""
     found: list[DemoEvent] = []
-    for first, below in _entries(text.split("\n")):
+    for first, below, _ in _entries(text.split("\n")):
         if (line := _LINE.fullmatch(first)) is not None:
             said, sender = _said(line["said"], below), unquoted(line["sender"])
             found.append(DemoEvent("Message", said, sender=sender, kind=_kind(line["kind"]), at=_moment(line["at"])))
     return found
 
 
-def _entries(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yields each numbered line with the quoted lines below it."""
-    first, below = "", list[str]()
+def _entries(lines: Sequence[str]) -> Iterator[tuple[str, list[str], tuple[str, ...]]]:
+    """Yields each numbered line with the quoted lines below it, and the names of its files."""
+    first, below, files = "", list[str](), list[str]()
     for line in lines:
         if line[:1].isdigit():
             if first:
-                yield first, below
-            first, below = line, []
+                yield first, below, tuple(files)
+            first, below, files = line, [], []
         elif line.startswith(_GUTTERS):
             below.append(line[len(_GUTTERS[0]) :])
+        elif (file := _FILE.match(line)) is not None:
+            files.append(file[1])
     if first:
-        yield first, below
+        yield first, below, tuple(files)
 
 
 def _event(first: str, below: list[str]) -> DemoEvent | None:

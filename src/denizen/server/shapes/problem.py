@@ -26,6 +26,9 @@ class Problem(BaseModel):
     code: str
     detail: str
     errors: list[FieldError] | None = None
+    size: Annotated[int | None, Field(description="How large the file is that is refused, in bytes.")] = None
+    used: Annotated[int | None, Field(description="How much the files of the organization take, in bytes.")] = None
+    limit: Annotated[int | None, Field(description="How large it may be at most, in bytes.")] = None
 
 
 class FieldError(BaseModel):
