@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from denizen import ManualClock, Runtime, __version__
-from denizen.cli.findings import Finding, guarded, in_thread, size
+from denizen.cli.findings import Finding, guarded, in_thread
 from denizen.errors import DenizenError
 from denizen.inbox import parking
 from denizen.shapes.agents import AgentTrouble
@@ -472,11 +472,3 @@ async def test_a_check_may_limit_only_what_it_waits_for() -> None:
 
     (finding,) = await guarded("Model", gives_up, limit_seconds=None)
     assert (finding.status, finding.said) == ("problem", "No answer within 10 seconds.")
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (85_000_000_000, "85 GB"), (3 * 10**12, "3.0 TB")],
-)
-def test_sizes_are_told_as_people_say_them(count: int, text: str) -> None:
-    assert size(count) == text

@@ -55,6 +55,17 @@ def broken_chat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, module)
 
 
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [("logs", "journalctl --unit denizen"), ("start", "denizen up"), ("stop", "Ctrl-C"), ("status", "denizen doctor")],
+)
+def test_commands_that_other_servers_have_name_what_to_use_instead(run: Run, command: str, instead: str) -> None:
+    ended = run(command, "--follow")
+    assert ended.exit_code == 2
+    assert f"There is no command '{command}'." in ended.stderr
+    assert instead in " ".join(ended.stderr.replace("│", " ").split())
+
+
 def test_the_version_is_told(run: Run) -> None:
     """And nothing else, so that scripts can read it."""
     assert run("--version").stdout == f"denizen {__version__}\n"
@@ -186,7 +197,13 @@ def test_interrupting_is_quiet() -> None:
 def test_interrupting_while_modules_load_is_quiet_too(tmp_path: Path) -> None:
     """The first import of the command line interrupts it here: no traceback about a module that nobody knows."""
     (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    with start("-m", "denizen", "doctor", environ={"PYTHONPATH": f"{tmp_path}:{SOURCE}"}) as process:
+    # As in a terminal: tests that are started in the background hand on that it is ignored.
+    program = (
+        "import runpy, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "runpy.run_module('denizen', run_name='__main__')\n"
+    )
+    with start("-c", program, environ={"PYTHONPATH": f"{tmp_path}:{SOURCE}"}) as process:
         out, err = process.communicate()
     assert (process.returncode, out, err) == (-signal.SIGINT, "", "")
 

@@ -140,3 +140,27 @@ async def test_next_space_follows_the_order_of_the_sidebar(house: House, visit: 
         await expect(page).to_have_url(f"{house.address}{path}")
     await page.keyboard.press("Alt+ArrowUp")
     await expect(page).to_have_url(f"{house.address}/panels/{panel.id}")
+
+
+async def test_spaces_of_the_same_name_are_told_apart(house: House, visit: Visit) -> None:
+    """In the sidebar, in the head of each, here, and where a search looks."""
+    noor, ada = await house.world.person("Noor"), await house.world.agent("Ada")
+    with_ada = await house.world.space("Kitchen", noor, ada)
+    alone = await house.world.space("Kitchen", noor)
+    await house.world.space("Garden", noor)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{alone.id}")
+    places = page.get_by_role("navigation", name="Spaces")
+    await expect(places.get_by_role("link")).to_have_text(["#Garden", "#Kitchen, Ada", "#Kitchen, only you"])
+    await expect(page.get_by_role("banner")).to_contain_text("only you")
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox").fill("kitch")
+    options = page.get_by_role("dialog", name="Find anything").get_by_role("group", name="Spaces").get_by_role("option")
+    await expect(options).to_have_text(["KitchenAda", "Kitchenonly you"])
+    await hers.check_accessibility()
+    await options.first.click()
+    await page.wait_for_url(f"**/s/{with_ada.id}")
+    await hers.turn_to("/search")
+    await expect(page.get_by_label("Where").get_by_role("option")).to_have_text(
+        ["Everywhere", "Garden", "Kitchen (Ada)", "Kitchen (only you)"]
+    )

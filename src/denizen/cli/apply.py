@@ -15,6 +15,7 @@ from rich.text import Text
 
 from denizen.agents.documents import AgentDocument, Document, plain
 from denizen.agents.files import Declared, DefinitionFile, read, render
+from denizen.amounts import human_size
 from denizen.cli.api import Api, as_mention
 from denizen.cli.console import stderr, stdout
 from denizen.cli.findings import counted
@@ -159,7 +160,7 @@ def _texts_below(folder: Path) -> dict[str, str]:
         if each.is_symlink() or not each.is_file() or any(part.startswith(".") for part in path.parts):
             continue
         if each.stat().st_size > _FILE_BYTES:
-            raise OSError(27, f"{path} is larger than {_FILE_BYTES:,} bytes")
+            raise OSError(27, f"{path} is larger than {human_size(_FILE_BYTES)}")
         found[path.as_posix()] = each.read_text("utf-8-sig")
     return found
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from denizen.access.vault import KEY_FILE
+from denizen.amounts import human_size
 from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.cli.findings import size
 from denizen.masking import masked
 from denizen.settings.shape import Settings
 from denizen.storage import copying
@@ -34,7 +34,7 @@ def backup(
     if as_json:
         print_json({"file": str(file.absolute()), "bytes": used})
         return
-    stdout().print(f"{file}: {size(used)}.", soft_wrap=True)
+    stdout().print(f"{file}: {human_size(used)}.", soft_wrap=True)
     if _key_is_in_home(settings):
         stderr().print(f"Secrets open only with {settings.home / KEY_FILE}: keep a copy elsewhere.", style="dim")
 

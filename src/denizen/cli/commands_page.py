@@ -24,6 +24,10 @@ Results go to stdout, everything else to stderr. With `--json` a result is JSON,
 sentence with a code in brackets, and status 1; a command that is used wrongly has status 2. `-v` before the command
 logs everything, and shows where an error came from.
 
+The [log](telemetry.md#logs) of the server is its output: it is in the terminal of `denizen up`, with systemd in
+`journalctl --unit denizen`, with Docker in `docker compose logs`. There is no log file; `denizen up 2> denizen.log`
+writes one.
+
 This page is made by `denizen config commands`.
 """
 

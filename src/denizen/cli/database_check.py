@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from denizen.cli.findings import Finding, counted, is_there, may_write, size
+from denizen.amounts import human_size
+from denizen.cli.findings import Finding, counted, is_there, may_write
 from denizen.clock import SECOND
 from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.storage.migrating import HEAD, REVISIONS
@@ -82,7 +83,7 @@ def _connect_sqlite(path: Path) -> sqlite3.Connection:
 
 def _sqlite_itself(path: Path, holder: int | None) -> Finding:
     bytes_used = sum(_size(Path(f"{path}{suffix}")) for suffix in ("", "-wal"))
-    said = f"SQLite {sqlite3.sqlite_version} at {path}, {size(bytes_used)}"
+    said = f"SQLite {sqlite3.sqlite_version} at {path}, {human_size(bytes_used)}"
     if not (may_write(path) and may_write(path.parent)):
         advice = "Give this user the right to write the file and the folder that it is in."
         return Finding("Database", "problem", f"{said}, may not be written to.", advice)
@@ -151,7 +152,7 @@ def _examine_postgresql(conninfo: str, embedder: str) -> Iterator[Finding]:
             connection.execute("SET default_transaction_read_only = on")
             connection.execute(f"SET statement_timeout = '{ANSWER_SECONDS}s'".encode())
             version, used = query("SELECT current_setting('server_version'), pg_database_size(current_database())")
-            yield Finding("Database", "ok", f"PostgreSQL {version.split()[0]}, {name}, {size(used)}.")
+            yield Finding("Database", "ok", f"PostgreSQL {version.split()[0]}, {name}, {human_size(used)}.")
             versioned = query("SELECT to_regclass('alembic_version')")[0]
             yield from _contents(query, versioned, lambda: int(query(_SERVER_TIME)[0]), embedder)
     except psycopg.Error as error:

@@ -16,8 +16,9 @@ from rich.text import Text
 
 from denizen import __version__
 from denizen.access.vault import KEY_FILE
+from denizen.amounts import human_size
 from denizen.cli.console import print_json, stdout
-from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write, size
+from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write
 from denizen.cli.house import open_to_others, server_models_of, server_url
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
@@ -160,7 +161,7 @@ def _open_to_others(settings: Settings) -> list[Finding]:
 
 def _room(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
-    said = f"{size(free)} free."
+    said = f"{human_size(free)} free."
     if free < NO_ROOM:
         return Finding("Disk", "problem", said, "Make room: without it nothing that is said can be kept.")
     if free < LITTLE_ROOM:

@@ -92,16 +92,6 @@ def may_write(path: Path) -> bool:
     return os.access(path, needed, effective_ids=os.access in os.supports_effective_ids)
 
 
-def size(count: int) -> str:
-    """Returns a number of bytes for people."""
-    value = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "bytes" or value >= 10 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 agent`, `2 agents`."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"

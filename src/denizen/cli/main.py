@@ -94,6 +94,21 @@ EXAMPLES: Final = """\
 """
 
 
+INSTEAD: Final = {
+    "logs": (
+        "The server writes its log to its own output: in the terminal of `denizen up`, with systemd in `journalctl "
+        "--unit denizen`, with Docker in `docker compose logs`. Who changed what is in `denizen audit`."
+    ),
+    "start": "`denizen up` starts the server.",
+    "status": "`denizen doctor` says whether the server runs, and what is wrong.",
+    "stop": (
+        "Stop the server where it was started: with Ctrl-C in the terminal of `denizen up`, `systemctl stop denizen` "
+        "or `docker compose stop`."
+    ),
+}
+"""Commands that other servers have, and what to use instead."""
+
+
 class _Lazy(TyperCommand):
     """A command of which only the name and help are loaded until it is used."""
 
@@ -115,6 +130,11 @@ class _Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> Any:
         return [_with_plain_help(each) for each in super().get_params(ctx)]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and (instead := INSTEAD.get(args[0])) is not None:
+            ctx.fail(f"There is no command {args[0]!r}. {instead}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

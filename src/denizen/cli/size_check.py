@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from denizen.cli.findings import Finding, counted, size
+from denizen.amounts import human_size
+from denizen.cli.findings import Finding, counted
 
 if TYPE_CHECKING:
     from denizen.spaces.sizes import Growth
@@ -20,15 +21,15 @@ def examine(tx: Tx) -> Finding:
     whole, found = sizes.database_bytes(tx), sizes.growths(tx)
     if not found:
         return Finding(
-            "Size", "ok", f"{size(whole)}. By organization it is measured once a day, while `denizen up` runs."
+            "Size", "ok", f"{human_size(whole)}. By organization it is measured once a day, while `denizen up` runs."
         )
     more = f" And {counted(len(found) - _SHOWN, 'other organization')}." if len(found) > _SHOWN else ""
-    return Finding("Size", "ok", f"{size(whole)}. {' '.join(map(sentence, found[:_SHOWN]))}{more}")
+    return Finding("Size", "ok", f"{human_size(whole)}. {' '.join(map(sentence, found[:_SHOWN]))}{more}")
 
 
 def sentence(of: Growth) -> str:
     """Returns what one organization uses, and its growth."""
     if of.per_day is None:
-        return f"{of.name}: about {size(of.now.bytes)}."
-    grows = f"grows by {size(of.per_day)}" if of.per_day >= 0 else f"shrinks by {size(-of.per_day)}"
-    return f"{of.name}: about {size(of.now.bytes)}, {grows} a day."
+        return f"{of.name}: about {human_size(of.now.bytes)}."
+    grows = f"grows by {human_size(of.per_day)}" if of.per_day >= 0 else f"shrinks by {human_size(-of.per_day)}"
+    return f"{of.name}: about {human_size(of.now.bytes)}, {grows} a day."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -21,6 +22,7 @@ from denizen.shapes.vocabulary import MOST_DAYS
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage spaces.")
 
 _MEMBERS_NAMED: Final = 4
+_ID_CHARS: Final = 36
 _Member = Annotated[str, typer.Argument(metavar="MEMBER", callback=as_mention, help="The member's handle or id.")]
 _Floor = Annotated[
     str | None,
@@ -224,18 +226,24 @@ def attend(
 
 def _table(found: Sequence[Space]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("space", max_width=32, overflow="ellipsis", no_wrap=True)
+    table.add_column("space", max_width=_ID_CHARS, overflow="ellipsis", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("messages", justify="right")
     table.add_column("unread", justify="right")
     table.add_column("members", ratio=1)
+    names = Counter(each.name.strip().casefold() for each in found)
     for each in found:
+        name, members = Text(printable(each.name), style="cyan"), Text(_names(each.members), style="dim")
+        if names[each.name.strip().casefold()] > 1:
+            # Commands take the id where a name is not enough.
+            name.append(f"\n{each.id}", style="dim")
+            members.append(f"\ncreated {each.created_at:%Y-%m-%d %H:%M} UTC", style="dim")
         table.add_row(
-            Text(printable(each.name), style="cyan"),
+            name,
             Text("private" if each.private else "", style="yellow"),
             f"{each.last_seq:,}",
             Text(f"{each.unread:,}", style="bold" if each.unread else "dim"),
-            Text(_names(each.members), style="dim"),
+            members,
         )
     return table
 

@@ -3,6 +3,7 @@ import { queryOptions, useQueries, useQuery, useQueryClient, type UseQueryResult
 import { useMemo } from "react";
 import { type Agent, get, type Me, type Schemas } from "./api";
 import { useLive } from "./live";
+import { namesakes } from "./namesakes";
 import { type Connection, inOrder, type Presence, type SpaceState } from "./store";
 
 /** Who is signed in. For what stands inside <Live>. */
@@ -26,6 +27,13 @@ export function useSpaces(): SpaceState[] | null {
   const spaces = useLive((state) => state.spaces);
   const loaded = useLive((state) => state.loaded);
   return useMemo(() => (loaded ? inOrder(spaces) : null), [spaces, loaded]);
+}
+
+/** What tells those of the same name apart, by their ids. */
+export function useNamesakes(): ReadonlyMap<string, string> {
+  const me = useMe();
+  const spaces = useLive((state) => state.spaces);
+  return useMemo(() => namesakes(Object.values(spaces).map((each) => each.info), me.id), [spaces, me.id]);
 }
 
 /** One of them; undefined if the person is not in it, or before it was read. */

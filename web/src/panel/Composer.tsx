@@ -4,7 +4,7 @@ import { handleFrom } from "../agents/handles";
 import { post, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
-import { AttachButton, ChosenFiles, useDropped } from "../files/Attaching";
+import { AttachButton, ChosenFiles, DropArea } from "../files/Attaching";
 import { MOST_FILES, useAttachments } from "../files/useAttachments";
 import { dollars, short } from "../ui/amounts";
 import { LONGEST, WriteBox } from "../ui/WriteBox";
@@ -22,7 +22,6 @@ export function Composer(): ReactNode {
   const key = useRef<{ asked: string; key: string } | null>(null);
   const everyone = useMemo(() => addressees(panel.advisors), [panel.advisors]);
   const attachments = useAttachments();
-  useDropped(attachments.add);
   const ask = async (text: string): Promise<void> => {
     const files = attachments.ready.map((each) => each.id);
     // Sent again under the same key it is asked once, whatever had become of the first attempt.
@@ -45,7 +44,12 @@ export function Composer(): ReactNode {
       verb="Ask"
       onSend={ask}
       above={attachments.chosen.length > 0 && <ChosenFiles attachments={attachments} />}
-      before={<AttachButton onFiles={attachments.add} />}
+      before={
+        <>
+          <AttachButton onFiles={attachments.add} />
+          <DropArea onFiles={attachments.add} />
+        </>
+      }
       more={attachments.busy || attachments.chosen.length > MOST_FILES ? null : attachments.ready.length > 0}
       onFiles={attachments.add}
       below={(text) => <Foretold text={text} />}

@@ -2,7 +2,7 @@ import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Smile, Uplo
 import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { type Advisor, ApiError, type Panel, put, type Round } from "../denizen/api";
 import { useDownload } from "../denizen/download";
-import { useSpace } from "../denizen/hooks";
+import { useNamesakes, useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { Files } from "../files/Files";
 import { Page, useTitle } from "../shell/Page";
@@ -55,6 +55,7 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
   const [open, setOpen] = useState<Open | null>(null);
   const around = useAroundOf(panel, useCallback((mind: string) => setOpen({ mind }), []), useCallback((advisor, what) => setOpen(what === "advisor" ? { advisors: advisor } : { assertions: advisor }), []));
   const space = useSpace(panel.id);
+  const hint = useNamesakes().get(panel.id);
   const download = useDownload();
   const path = { panel_id: panel.id };
   const close = (): void => setOpen(null);
@@ -99,7 +100,7 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
   );
   return (
     <AroundContext value={around}>
-      <TalkPage title={panel.name} isPrivate={panel.private} actions={actions}>
+      <TalkPage title={panel.name} hint={hint} isPrivate={panel.private} actions={actions}>
         <Turns onChanged={onChanged} onAdvisors={(view) => setOpen({ advisors: view })} />
         {space && <Notices space={space} />}
         <Composer />

@@ -4,7 +4,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, 
 import { useLocation } from "wouter";
 import { useTalk } from "../agents/talking";
 import { get, inWords, post } from "../denizen/api";
-import { useAgents, useEntities, useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
+import { useAgents, useEntities, useIsAdmin, useMe, useNamesakes, useSpaces } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { Avatar, STATUS_WORDS } from "../ui/Avatar";
 import { useToast } from "../ui/Toast";
@@ -150,6 +150,7 @@ function useChoices(command: (command: Command) => void): Choice[] {
   const me = useMe();
   const admin = useIsAdmin();
   const spaces = useSpaces();
+  const hints = useNamesakes();
   const agents = useAgents();
   const entities = useEntities();
   const talk = useTalk();
@@ -158,7 +159,7 @@ function useChoices(command: (command: Command) => void): Choice[] {
   return useMemo(() => {
     const places: Choice[] = (spaces ?? [])
       .filter((each) => !isDirect(each, me.id))
-      .map(({ info }) => ({ id: info.id, group: "Spaces", title: info.name, icon: info.kind === "panel" ? <UsersRound size={18} /> : <Hash size={18} />, run: () => go(`/s/${info.id}`) }));
+      .map(({ info }) => ({ id: info.id, group: "Spaces", title: info.name, hint: hints.get(info.id), icon: info.kind === "panel" ? <UsersRound size={18} /> : <Hash size={18} />, run: () => go(`/s/${info.id}`) }));
     const talks: Choice[] = (agents.data ?? []).map((each) => ({
       id: each.id,
       group: "Agents",
@@ -189,7 +190,7 @@ function useChoices(command: (command: Command) => void): Choice[] {
         run: () => void meet(each),
       }));
     return [...places, ...talks, ...people, ...actions(admin, command, go), ...minds];
-  }, [spaces, agents.data, entities.data, me.id, admin, command, go, talk, meet]);
+  }, [spaces, hints, agents.data, entities.data, me.id, admin, command, go, talk, meet]);
 }
 
 function actions(admin: boolean, command: (command: Command) => void, go: (path: string) => void): Choice[] {

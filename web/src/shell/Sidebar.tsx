@@ -1,7 +1,7 @@
 import { Bot, Brain, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
+import { useIsAdmin, useMe, useNamesakes, useSpaces } from "../denizen/hooks";
 import { useLive } from "../denizen/live";
 import { type SpaceState, unread } from "../denizen/store";
 import { NewSpace } from "../spaces/NewSpace";
@@ -120,6 +120,7 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
   const me = useMe();
   const presence = useLive((state) => state.presence);
   const { info } = space;
+  const hint = useNamesakes().get(info.id);
   const href = pathOf(space);
   const count = unread(space);
   const other = !isPanel(space) && isDirect(space, me.id) ? info.members.find((each) => each.id !== me.id) : undefined;
@@ -140,7 +141,15 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
       onMouseDown={(event) => current && event.preventDefault()}
     >
       {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash} aria-hidden>{isPanel(space) ? <UsersRound size={16} /> : "#"}</span>}
-      <span className={css.placeName}>{other?.name ?? info.name}</span>
+      <span className={css.placeName}>
+        {other?.name ?? info.name}
+        {hint && (
+          <span className={css.placeHint} title={hint}>
+            <span className="visually-hidden">, </span>
+            {hint}
+          </span>
+        )}
+      </span>
       {status && status !== "sleeping" && (
         <span title={busy.length ? `${busy.map((each) => each.name).join(", ")}: ${STATUS_WORDS.alive}` : STATUS_WORDS[status]}>
           <StatusDot status={status} labelled />

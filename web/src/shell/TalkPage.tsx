@@ -5,6 +5,8 @@ import css from "./talk.module.css";
 
 interface TalkPageProps {
   title: string;
+  /** What tells it from others of the same name. */
+  hint?: string | undefined;
   isPrivate: boolean;
   /** Beside the title. */
   actions: ReactNode;
@@ -12,7 +14,7 @@ interface TalkPageProps {
 }
 
 /** The screen of a conversation: it is as high as the window, and what was said scrolls inside it. */
-export function TalkPage({ title, isPrivate, actions, children }: TalkPageProps): ReactNode {
+export function TalkPage({ title, hint, isPrivate, actions, children }: TalkPageProps): ReactNode {
   return (
     <div className={css.talk}>
       <header className={css.head}>
@@ -24,6 +26,7 @@ export function TalkPage({ title, isPrivate, actions, children }: TalkPageProps)
               <Lock size={15} aria-label="Private" />
             </span>
           )}
+          {hint && <span className={css.hint}>{hint}</span>}
         </div>
         {actions}
       </header>

@@ -3,7 +3,7 @@ import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo 
 import type { Message } from "../denizen/api";
 import { useLive, useStore } from "../denizen/live";
 import { send } from "../denizen/send";
-import { AttachButton, ChosenFiles, useDropped } from "../files/Attaching";
+import { AttachButton, ChosenFiles, DropArea } from "../files/Attaching";
 import { MOST_FILES, useAttachments } from "../files/useAttachments";
 import { Avatar } from "../ui/Avatar";
 import { IconButton } from "../ui/Button";
@@ -50,7 +50,6 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
     else if (stops) stop.mutate();
     else onReplied();
   };
-  useDropped(attachments.add);
   const reply = replyTo && (
     <div className={css.reply}>
       <CornerUpLeft size={14} aria-hidden />
@@ -79,7 +78,12 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
           {chosen.length > 0 && <ChosenFiles attachments={attachments} />}
         </>
       }
-      before={<AttachButton onFiles={attachments.add} />}
+      before={
+        <>
+          <AttachButton onFiles={attachments.add} />
+          <DropArea onFiles={attachments.add} />
+        </>
+      }
       more={attachments.busy || chosen.length > MOST_FILES ? null : attachments.ready.length > 0}
       onFiles={attachments.add}
     />

@@ -3,8 +3,7 @@ import { Search } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { get, type Message } from "../denizen/api";
-import { useSpaces } from "../denizen/hooks";
-import type { SpaceState } from "../denizen/store";
+import { useNamesakes, useSpaces } from "../denizen/hooks";
 import { Page } from "../shell/Page";
 import { Avatar } from "../ui/Avatar";
 import { Button } from "../ui/Button";
@@ -19,6 +18,8 @@ export default function SearchPage(): ReactNode {
   const [params] = useSearchParams();
   const [, go] = useLocation();
   const spaces = useSpaces() ?? [];
+  const hints = useNamesakes();
+  const names = new Map(spaces.map(({ info }) => [info.id, hints.has(info.id) ? `${info.name} (${hints.get(info.id)})` : info.name]));
   const q = params.get("q") ?? "";
   const space = params.get("space") ?? "";
   const [typed, setTyped] = useState(q);
@@ -39,9 +40,9 @@ export default function SearchPage(): ReactNode {
         <TextField label="Words" type="search" autoFocus value={typed} onChange={(event) => setTyped(event.target.value)} placeholder="tea kettle" />
         <Select label="Where" value={space} onChange={(event) => look(typed, event.target.value)}>
           <option value="">Everywhere</option>
-          {spaces.map(({ info }) => (
-            <option key={info.id} value={info.id}>
-              {info.name}
+          {[...names].map(([id, name]) => (
+            <option key={id} value={id}>
+              {name}
             </option>
           ))}
         </Select>
@@ -49,12 +50,12 @@ export default function SearchPage(): ReactNode {
           Search
         </Button>
       </form>
-      {q ? <Found q={q} space={space} spaces={spaces} /> : <Empty title="Search messages">Finds messages that contain all words, newest first.</Empty>}
+      {q ? <Found q={q} space={space} names={names} /> : <Empty title="Search messages">Finds messages that contain all words, newest first.</Empty>}
     </Page>
   );
 }
 
-function Found({ q, space, spaces }: { q: string; space: string; spaces: SpaceState[] }): ReactNode {
+function Found({ q, space, names }: { q: string; space: string; names: ReadonlyMap<string, string> }): ReactNode {
   const found = useInfiniteQuery({
     queryKey: ["search", q, space],
     queryFn: ({ pageParam, signal }) =>
@@ -65,7 +66,6 @@ function Found({ q, space, spaces }: { q: string; space: string; spaces: SpaceSt
   if (found.error) return <ErrorState error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data) return <Skeleton lines={9} label="Searching" />;
   const messages = found.data.pages.flatMap((page) => page.messages);
-  const names = new Map(spaces.map(({ info }) => [info.id, info.name]));
   return (
     <>
       {messages.length === 0 && !found.hasNextPage && (

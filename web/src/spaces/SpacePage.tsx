@@ -2,7 +2,7 @@ import { BookOpenText, Ellipsis, LogOut, Pencil, Pin, Search, Users } from "luci
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, Redirect } from "wouter";
 import { type Message, put } from "../denizen/api";
-import { useMe, useSpace } from "../denizen/hooks";
+import { useMe, useNamesakes, useSpace } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
 import { hasLater, unread } from "../denizen/store";
 import { Page, useTitle } from "../shell/Page";
@@ -53,6 +53,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const me = useMe();
   const store = useStore();
   const space = useSpace(id)!;
+  const hint = useNamesakes().get(id);
   const [target, setTarget] = useTarget(id, at);
   const conversation = useConversation(id, target?.seq ?? null);
   const list = useRef<ListHandle>(null);
@@ -126,7 +127,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   );
   return (
     <AroundContext value={around}>
-      <TalkPage title={space.info.name} isPrivate={space.info.private} actions={actions}>
+      <TalkPage title={space.info.name} hint={hint} isPrivate={space.info.private} actions={actions}>
         <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
         <StatusLine space={space} onStop={() => composer.current?.takeBack()} />
         <Notices space={space} />

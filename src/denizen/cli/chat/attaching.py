@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from rich.filesize import decimal
-
+from denizen.amounts import human_size
 from denizen.cli.console import printable
 from denizen.client import Client, Message
 from denizen.errors import InvalidInput
@@ -21,7 +20,7 @@ LOOKED_AT: Final = 100
 
 def file_line(file: AttachmentOut | FileOut) -> str:
     """`menu.txt (text/plain, 2.1 kB)`"""
-    return f"{printable(file.name)} ({printable(file.media_type)}, {decimal(file.size)})"
+    return f"{printable(file.name)} ({printable(file.media_type)}, {human_size(file.size)})"
 
 
 async def upload(client: Client, typed: str) -> FileOut:

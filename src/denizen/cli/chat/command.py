@@ -145,7 +145,7 @@ class _Chatting:
 def _which_space(spaces: Sequence[Space]) -> str:
     if not spaces:
         return "You are not in any space yet. Create one in the web client, or with `denizen spaces create`."
-    names = ", ".join(shlex.quote(space.name) for space in spaces)
+    names = ", ".join(dict.fromkeys(shlex.quote(space.name) for space in spaces))
     first = shlex.quote(spaces[0].name)
     return f"Name the space: `denizen chat {first} --once …`. You are in: {names}."
 

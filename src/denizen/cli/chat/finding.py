@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from denizen.cli.chat.namesakes import namesakes
 from denizen.client import Me, Space
 from denizen.errors import InvalidInput
 
@@ -24,7 +25,7 @@ def find_space(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
         [space for space in spaces if folded and space.name.casefold().startswith(folded)],
     ):
         if matches:
-            return _only(matches, wanted)
+            return _only(matches, wanted, me)
     if any(member.handle == folded for space in spaces for member in space.members if member.id != me.id):
         return _alone_with(spaces, f"@{folded}", me)
     raise InvalidInput(f"There is no space {wanted!r}. {_advice(spaces, wanted)}")
@@ -41,7 +42,7 @@ def _alone_with(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
     plain = [space for space in private if space.name in _names_of_two(space, me)]
     for matches in (plain, private, alone, [each for each in shared if each.private]):
         if matches:
-            return _only(matches, wanted)
+            return _only(matches, wanted, me)
     if handle in handles:
         names = ", ".join(space.name for space in shared)
         raise InvalidInput(f"You have no space of your own with {wanted}. You meet in: {names}.")
@@ -54,10 +55,12 @@ def _names_of_two(space: Space, me: Me) -> list[str]:
     return [f"{me.name} and {member.name}" for member in space.members if member.id != me.id]
 
 
-def _only(matches: Sequence[Space], wanted: str) -> Space:
+def _only(matches: Sequence[Space], wanted: str, me: Me) -> Space:
     if len(matches) == 1:
         return matches[0]
-    shown = ", ".join(f"{space.name} ({space.id})" for space in matches)
+    hints = namesakes(matches, me.id)
+    about = [f"{hints[each.id]}, {each.id}" if each.id in hints else each.id for each in matches]
+    shown = "; ".join(f"{each.name} ({words})" for each, words in zip(matches, about, strict=True))
     raise InvalidInput(f"{wanted!r} may be any of these: {shown}. Write more of the name, or the id.")
 
 

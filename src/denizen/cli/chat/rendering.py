@@ -11,13 +11,14 @@ from datetime import date, datetime
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
-from rich.filesize import decimal
 from rich.rule import Rule
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from denizen.amounts import human_size
 from denizen.cli.chat import wording
+from denizen.cli.chat.namesakes import namesakes
 from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, Used, how_to_accept
 from denizen.cli.chat.typed import COMMANDS
 from denizen.cli.console import printable
@@ -104,7 +105,7 @@ def message_block(message: Message, own_id: str) -> Iterator[ConsoleRenderable]:
         yield body(message.text)
     for file in message.files:
         shows = f', "{printable(file.alt)}"' if file.alt else ""
-        about = f"{printable(file.name)} ({decimal(file.size)}{shows})"
+        about = f"{printable(file.name)} ({human_size(file.size)}{shows})"
         yield Text(f"  📎 {about}: /save {printable(file.name)}", style="dim")
     if message.pinned_at is not None or message.reactions:
         yield Text(f"  {marks(message)}", style="dim")
@@ -174,18 +175,20 @@ def _question(asked: PendingQuestion, names: Mapping[str, str]) -> Iterator[Cons
 
 def plain_line(message: Message) -> str:
     """The message without a terminal: the author, a colon, the text."""
-    files = [f"[{printable(file.name)}, {decimal(file.size)}]" for file in message.files]
+    files = [f"[{printable(file.name)}, {human_size(file.size)}]" for file in message.files]
     return f"{printable(message.author.name)}: {' '.join([printable(message.text), *files]).strip()}"
 
 
 def table_of_spaces(spaces: Sequence[Space], here: str, unread: Mapping[str, int], own_id: str) -> Table:
     """Lists the user's spaces: the present one, their names, members, and unread messages."""
-    table = _table(3)
+    table, hints = _table(3), namesakes(spaces, own_id)
     for space in spaces:
         new = unread.get(space.id, 0)
         others = ", ".join(printable(member.name) for member in space.members if member.id != own_id)
         mark = Text("▸ " if space.id == here else "  ", style="bold")
         name = Text(printable(space.name), style="bold" if space.id == here or new else "")
+        if space.id in hints:
+            name.append(f" ({printable(hints[space.id])})", style="dim")
         table.add_row(mark + name, Text(others, style="dim"), Text(f"{new} new" if new else "", style="yellow"))
     return table
 

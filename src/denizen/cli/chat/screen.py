@@ -41,6 +41,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleRenderable, Group
 
 from denizen.cli.chat import rendering
+from denizen.cli.chat.namesakes import namesakes
 from denizen.cli.chat.remembering import HISTORY_NAME, make_private
 from denizen.cli.chat.talk import Talk
 from denizen.cli.chat.typed import COMMANDS
@@ -379,7 +380,13 @@ def completions(talk: Talk, before: str) -> list[Completion]:
         people = {member.handle: member.name for each in talk.spaces for member in each.members}
         people.pop(talk.me.handle, None)
         own = [(f"@{handle}", f"yours with {name}") for handle, name in people.items()]
-        return _matching(wanted, [*((each.name, "") for each in talk.spaces), *own])
+        hints = namesakes(talk.spaces, talk.me.id)
+        plain = [(each.name, "") for each in talk.spaces if each.id not in hints]
+        # Only the id says which of several is meant.
+        alike = [(each.id, f"{each.name}, {hints[each.id]}") for each in talk.spaces if each.id in hints]
+        by_name = [each for each in alike if wanted and each[1].casefold().startswith(wanted.casefold())]
+        chosen = [Completion(id, -len(wanted), display=rendering.printable(words)) for id, words in by_name]
+        return [*_matching(wanted, [*plain, *own]), *chosen]
     word = before.rpartition(" ")[2].rpartition("\n")[2]
     if not word.startswith("@"):
         return []

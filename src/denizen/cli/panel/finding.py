@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from denizen.cli.api import Api
+from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.errors import InvalidInput, NotFound
 from denizen.shapes.panels import Advisor, Panel
@@ -48,9 +49,15 @@ async def find_panel(client: Client, wanted: str) -> Panel:
         if len(found) == 1:
             return found[0]
         if found:
-            raise InvalidInput(f"Several panels are called that: {', '.join(each.id for each in found)}. Give an id.")
+            shown = "; ".join(f"{each.id} ({_about(each)})" for each in found)
+            raise InvalidInput(f"Several panels are called that: {shown}. Give an id.")
     names = ", ".join(each.name for each in mine) or "none yet: `denizen panel create NAME` opens one"
     raise InvalidInput(f"You are in no panel {wanted!r}. There are: {names}.")
+
+
+def _about(panel: Panel) -> str:
+    advisors = ", ".join(each.name for each in panel.advisors[:3]) or "no advisors"
+    return f"{advisors}; {counted(panel.turns, 'question')}"
 
 
 def advisor_in(panel: Panel, named: str) -> Advisor:
