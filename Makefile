@@ -1,6 +1,7 @@
 # Everything a person or CI runs here. Needs make and a Python of at least 3.11; the rest is installed into .venv.
 
-PYTHON ?= python3
+# The Python that .venv is made with: `python3`, or a much faster one of this machine, unless it is named.
+PYTHON ?=
 # One more than the cores of a small machine: tests also wait.
 WORKERS ?= 3
 BIN := .venv/bin
@@ -13,7 +14,7 @@ BROWSER := .venv/.browser
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-all tests test-bridges test-clients test-ranges dist test-hard mutants lint types \
+.PHONY: help run setup test test-all tests test-bridges test-clients test-ranges dist release test-hard mutants lint types \
 	format bench lab real picture features walk web \
 	schema screenshots lock audit clean
 
@@ -27,6 +28,7 @@ help:
 	@echo "make test-ranges  run the tests of models with the oldest and newest openai and pydantic-ai that are allowed"
 	@echo "make dist     build the wheel and the source distribution, and the wheel of the client alone, into dist;"
 	@echo "              PROJECT_URL=https://HOST/OWNER/NAME puts links to the project into them"
+	@echo "make release  tag this commit as its version if it can be released, then make dist (PROJECT_URL=... as there)"
 	@echo "make test-bridges  run bridges against real servers such as Synapse (.venv-bridges is kept)"
 	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
@@ -53,10 +55,9 @@ setup: $(COMPILED)
 
 # pip is quiet because it would otherwise warn of what it finds in its user's own configuration; errors are still shown.
 $(RUNNABLE): pyproject.toml requirements/run.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Denizen needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
 	@echo "Installing into .venv: this takes a minute the first time."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || { python=$$($(or $(PYTHON),python3) requirements/pick_python.py $(PYTHON)) \
+		&& "$$python" -m venv .venv; }
 	@$(BIN)/python -m pip --disable-pip-version-check -qq install $(LOCKED) -r requirements/run.txt
 	@$(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -109,6 +110,10 @@ DIST ?= dist
 dist: $(READY)
 	$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target sdist --target wheel
 	cd packages/client && $(CURDIR)/$(BIN)/python -m hatchling build --directory $(abspath $(DIST)) --target wheel
+
+release: $(READY)
+	@$(BIN)/python -m requirements.release
+	@$(MAKE) --no-print-directory dist
 
 # With servers of others that are no part of the lock: they run as processes of their own.
 test-bridges: $(READY)
