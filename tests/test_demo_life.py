@@ -257,6 +257,18 @@ async def test_it_says_what_it_can_and_what_it_cannot_do(house: House):
     assert reminded == 'Bo: I will remind you in 5 minutes: "call mum".'
 
 
+async def test_files_without_words_are_named(house: House):
+    """It said that an empty message is more than it understands."""
+    files = [
+        await house.world.denizen.files.upload(house.noor, b"soup", name=each)
+        for each in ("menu.txt", "map.txt", "a.txt", "b.txt")
+    ]
+    await house.world.denizen.spaces.post(house.with_ada, house.noor, "", files=files)
+    await house.world.run()
+    said = (await house.world.denizen.spaces.messages(house.with_ada))[-1].text
+    assert said.startswith('I have "menu.txt", "map.txt", "a.txt" and 1 more. I am the built-in demo model and cannot')
+
+
 async def test_several_spaces_at_once_are_each_answered_in_their_place(house: House):
     """One cycle enters each space in turn; several messages of one space are answered together."""
     await house.world.say(house.noor, "count to 3", house.with_ada)

@@ -293,14 +293,14 @@ async def test_compacting_twice_changes_nothing(ready_url: str):
 
 
 @pytest.mark.parametrize(
-    ("last_cycle", "share"),
-    [(0.0, 0.9), (0.15, 0.85), (0.5, 0.8)],
-    ids=["small cycles", "as large as the last", "large cycles"],
+    ("last_cycle", "window", "share"),
+    [(0.0, {}, 0.9), (0.15, {}, 0.85), (0.5, {}, 0.8), (0.5, {"target_share": 0.7}, 0.85)],
+    ids=["small cycles", "as large as the last", "large cycles", "large cycles, and little is to leave"],
 )
 async def test_compaction_is_due_when_the_next_cycle_might_not_find_room(
-    small_world: World, last_cycle: float, share: float
+    small_world: World, last_cycle: float, window: dict[str, float], share: float
 ):
-    _, found = await in_hand(small_world, await small_world.agent("Ada"))
+    _, found = await in_hand(small_world, await small_world.agent("Ada", window=window))
     room = int(found.budget.request) - TOOLS - found.standing_tokens
     found.last_cycle_tokens = int(room * last_cycle)
 

@@ -224,6 +224,15 @@ def test_a_group_names_six_of_its_tools_and_says_that_there_were_more():
     assert done == "tool_8, tool_7, tool_6, tool_5, tool_4, tool_3 and 2 more"
 
 
+def test_what_a_group_says_of_itself_is_cut_only_where_it_does_not_fit():
+    group = (Segment(1, 1, 1), digest(cycle(1), "UTC"))
+    header, head, _ = render([group], [], _shape(420), "UTC").split("\n")
+    assert head == '1 cycle, 2026-01-05. With Noor (1). In "Kitchen" (1).'
+    exactly = len(header) + len("\n") + len(head)
+    assert render([group], [], _shape(exactly), "UTC") == f"{header}\n{head}"
+    assert render([group], [], _shape(exactly - 1), "UTC") == f"{header}\n{head[:-2]}…"
+
+
 def test_a_digest_is_stored_and_found_as_it_was():
     lived = [cycle(number, f'Said "{number}"\u2028…', effects={"x": number}) for number in range(1, 11)]
     whole = merge([digest(each, "UTC") for each in lived])

@@ -9,11 +9,13 @@ import pytest
 from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, select, update
 
-from denizen import call, reply, scripted, skip
+from denizen import call, reply, scripted, skip, tool
 from denizen.errors import InvalidInput
 from denizen.models.prices import Price
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, select_where, statement, values
 from denizen.storage.schema import log
+from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.tool import Toolbox
 from tests.consciousness.past import bare, eventful_life, number_of
 from tests.properties.house import everything
 from tests.world import World, as_text, open_world
@@ -40,6 +42,36 @@ async def test_every_request_of_a_life_is_rebuilt_as_it_was_sent(world: World) -
     assert count == len(model.requests) - 1, "but for the skipped cycle, every request is kept"
     assert {"[INBOX P", "[MID-CYC", "[REMINDE", "strict", "free"} <= seen
     assert any(each.startswith(("[COMPACT", "[EARLIER")) for each in seen)
+
+
+async def test_requests_whose_past_was_shortened_in_the_middle_of_a_cycle_are_rebuilt(small_world: World) -> None:
+    """What the agent reads now needs the room of what it has read before."""
+
+    @tool(effect=False)
+    def read_page() -> str:
+        """Read a page."""
+        return "a long page " * 250
+
+    window = {"max_tokens": Toolbox([*PREBUILT]).tokens + 5_000, "min_recent_cycles": 1}
+    turns = [call("read_page"), call("read_page"), call("read_page"), reply("Read."), "Done."]
+    ada = await small_world.agent("Ada", *turns * 3, tools=[read_page], window=window)
+    noor = await small_world.person("Noor")
+    hall = await small_world.space("Hall", noor, ada)
+    for _ in range(3):
+        await small_world.say(noor, "Read.", hall)
+        await small_world.run()
+    rebuilt = [
+        each
+        for cycle in await small_world.cycles(ada)
+        for each in await small_world.denizen.minds.replay(ada, cycle.number)
+    ]
+    requests = small_world.model(ada).requests
+    assert [bare(each.messages) for each in rebuilt] == [bare(each) for each in requests]
+    made_of = await small_world.denizen.db.read(lambda tx: values(tx, _made_of, agent_id=ada.id))
+    assert any("shortened" in json.loads(each) for each in made_of)
+
+
+_made_of = select_where(log, "request", "agent_id", log.c.kind == "response")
 
 
 def sent(tool: ToolDefinition) -> object:

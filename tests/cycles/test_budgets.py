@@ -568,7 +568,7 @@ async def test_an_agent_is_told_once_when_most_of_it_is_used(world: World):
     """And people see it."""
     ada, noor, hall = await one_in_a_hall(
         world,
-        *[reply("One."), "Done.", reply("Two."), "Done.", reply("Three."), "Done."],
+        *[each for said in ("One.", "Two.", "Three.", "Four.", "Five.") for each in (reply(said), "Done.")],
         budget={"tokens_per_day": 100_000, "dollars": Decimal(5)},
     )
     await spend(world, ada, 82_000, 4_100_000)
@@ -593,6 +593,16 @@ async def test_an_agent_is_told_once_when_most_of_it_is_used(world: World):
     await world.say(noor, "Hello", hall)
     await world.run()
     assert "budget" not in await world.newest_inbox(ada)
+
+    # The next day has a budget of its own; of the total nothing new is to be told.
+    world.clock.advance(DAY)
+    await spend(world, ada, 82_000)
+    for _ in range(2):
+        await world.say(noor, "Hello", hall)
+        await world.run()
+    inbox = await world.newest_inbox(ada)
+    assert "You have used 82 % of your budget for today" in inbox
+    assert "of your budget (" not in inbox
 
 
 def test_the_share_is_that_of_the_limit_which_is_nearer():

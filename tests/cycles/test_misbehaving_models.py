@@ -151,9 +151,22 @@ async def test_a_server_of_4096_tokens_answers_every_turn(
     jumping: World, server: Loopback, error: Callable[[int], dict[str, Any]]
 ) -> None:
     """It answered seven turns and then never again."""
-    world = jumping
-    noor, space = await kitchen(world)
-    judge = small(4_096, error)
+    assert await refusals_in_twenty_turns(jumping, server, small(4_096, error)) <= 6, "what was learned is remembered"
+
+
+async def test_what_a_server_says_of_its_context_counts_even_if_the_owner_has_said_more(
+    jumping: World, server: Loopback
+) -> None:
+    """Asked again with less, at most once a turn: the owner's word is where each cycle begins."""
+    window = {"context_tokens": 100_000}
+    assert await refusals_in_twenty_turns(jumping, server, small(4_096, of_vllm), window=window) <= 20
+
+
+async def refusals_in_twenty_turns(
+    world: World, server: Loopback, judge: Callable[[dict[str, Any]], Failure | None], **options: Any
+) -> int:
+    """How many requests the server refused while Ada answered twenty long messages, all of them."""
+    noor, space = await kitchen(world, **options)
 
     def next_turn(body: dict[str, Any]) -> Failure | None:
         if (failure := judge(body)) is None:
@@ -169,5 +182,4 @@ async def test_a_server_of_4096_tokens_answers_every_turn(
         await world.run()
     said = await world.denizen.spaces.transcript(space)
     assert sum(line == "Ada: Tea is ready." for line in said) == 20
-    refused = [each for each in server.received if judge(each.body) is not None]
-    assert len(refused) <= 6, "what was learned is remembered"
+    return sum(judge(each.body) is not None for each in server.received)

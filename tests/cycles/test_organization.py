@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
+from denizen.access.audit import Actor
+from denizen.access.requesters import Requester
 from denizen.cycles import organization
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings
@@ -52,6 +55,20 @@ async def test_what_is_no_setting_is_refused_and_changes_nothing(
     with pytest.raises(InvalidInput, match=why):
         await small_world.denizen.db.write(organization.change_settings, home.id, changes)
     assert await small_world.denizen.db.read(organization.settings_of, home.id) == OrganizationSettings()
+
+
+async def test_nobody_changes_another_organization(small_world: World) -> None:
+    """Neither what holds for all of it nor its budget, even as an owner at home."""
+    world = small_world
+    home, elsewhere = [await world.denizen.organizations.create(name) for name in ("Home", "Elsewhere")]
+    noor = await world.person("Noor", organization=home)
+    owner = Requester(Actor(noor.id), home.id, "owner")
+    with pytest.raises(NotFound):
+        await world.denizen.db.write(partial(organization.change, name="Ours"), owner, elsewhere.id)
+    with pytest.raises(NotFound):
+        await world.denizen.db.write(organization.set_budget, owner, elsewhere.id, BudgetSettings(tokens=1))
+    assert [each.name for each in await world.denizen.organizations.list()] == ["Home", "Elsewhere"]
+    assert await world.denizen.budgets.get(elsewhere) is None
 
 
 async def test_there_has_to_be_an_organization(small_world: World) -> None:

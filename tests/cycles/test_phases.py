@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from denizen import call, reply, scripted, tool
 from denizen.cycles.phases import FREE, OBSERVE_THINK_RESPOND, Phase, phase_at
-from denizen.cycles.steps import plan_step
+from denizen.cycles.steps import NextStep, plan_step
 from denizen.errors import InvalidInput
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
@@ -42,6 +44,17 @@ def test_a_step_belongs_to_the_first_phase_that_lasts_so_long():
 def test_skip_is_always_allowed():
     for phase in OBSERVE_THINK_RESPOND:
         assert plan_step(phase, Toolbox(PREBUILT)).allows("skip")
+
+
+def test_a_step_without_a_phase_says_what_it_is_restricted_to():
+    """Whether a function chose tools, or that one has to be called."""
+
+    def note(**decided: Any) -> str:
+        return plan_step(FREE, Toolbox(PREBUILT), NextStep(**decided)).note
+
+    assert note() == ""
+    assert note(tools=["set_goals"]) == "[THIS STEP] You may call only: set_goals, skip."
+    assert note(tool_choice="required") == "[THIS STEP] You may call every tool. Call one now."
 
 
 async def test_observe_think_respond_forces_the_agent_to_look_first_and_only_to_answer_in_the_end(world: World):

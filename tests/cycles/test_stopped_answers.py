@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 
 from denizen import call, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.cycles.stopped_answers import Utterance, cut_answer
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.inbox.urgency import says_only_stop
-from denizen.models.scripted import ScriptedModel, Turn
+from denizen.models.scripted import Info, ScriptedModel, Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import stop_requests
@@ -219,6 +219,27 @@ async def test_what_is_said_after_the_stop_is_answered(world: World):
     await world.say(noor, "Count.", hall)
     await world.run()
     assert (await world.transcript(hall))[-1] == "Ada: Twelve."
+
+
+async def test_what_is_said_after_the_stop_is_answered_by_a_cycle_that_begins_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """It takes the message that was to be answered no more together with the one that is, said in the same moment."""
+    held: list[Space] = []
+
+    async def stop_and_fail(_messages: list[ModelMessage], _info: Info) -> Turn:
+        monkeypatch.setattr("denizen.inbox.stop_requests.STOP", "nobody listens to this")
+        await world.denizen.spaces.stop(held[0], noor)
+        await world.say(noor, "Just tell me the last number.", held[0])
+        return ModelRejected("no")
+
+    ada = await world.agent("Ada", model=scripted(stop_and_fail, reply("Twelve."), "Told Noor."))
+    noor = await world.person("Noor")
+    held.append(await world.space("Hall", noor, ada))
+    await world.say(noor, "Count.", held[0])
+    await world.run()
+    await world.run_after(60)
+    assert await world.transcript(held[0]) == ["Noor: Count.", "Noor: Just tell me the last number.", "Ada: Twelve."]
 
 
 async def test_while_a_tool_runs_the_cycle_ends_when_it_has_returned(world: World):

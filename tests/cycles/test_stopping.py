@@ -70,7 +70,7 @@ async def test_a_cycle_may_cost_only_so_much(ready_sqlite_url: str, named: str):
 
 
 async def test_without_a_known_price_money_is_no_limit(small_world: World):
-    ada, _ = await restless_in_a_hall(small_world, cycle={"max_dollars": Decimal("0.01"), "max_steps": 4})
+    ada, _ = await restless_in_a_hall(small_world, cycle={"max_dollars": Decimal("0.000001"), "max_steps": 4})
     assert [each.stop_reason for each in await small_world.cycles(ada)] == ["max_steps"]
 
 

@@ -29,6 +29,7 @@ from denizen.errors import (
     ModelUnsuitable,
     PriceUnknown,
     RequestTooLarge,
+    ResponsesApiMissing,
     SecretUnreadable,
     ToolMissing,
 )
@@ -68,6 +69,11 @@ async def causes(world: World, space: Space) -> list[str]:
         (ModelKeyMissing("set it"), "key", {"missing": True}),
         (ModelUnknown("no such"), "model", {"reason": "this server does not know it"}),
         (ModelUnsuitable("ModelNotFoundError: status_code: 404"), "model", {"reason": "the provider does not have it"}),
+        (
+            ResponsesApiMissing("404", instead="openai-chat:gpt-5"),
+            "model",
+            {"reason": "its server has no Responses API, which openai-chat:gpt-5 does not need"},
+        ),
         (ModelUnsuitable("gemma does not support tools"), "model", {"reason": "it cannot use tools"}),
         (PriceUnknown("what costs it?"), "price", {}),
         (ToolMissing("no oven here"), "tool", {"reason": "no oven here"}),
@@ -288,6 +294,19 @@ async def test_a_message_that_cannot_be_read_is_set_aside_and_holds_nobody_up(
     assert len(await shown(world, two)) == 1
     # Whoever writes again knows.
     await world.say(noor, "Never mind", two)
+    assert await shown(world, two) == []
+
+
+async def test_a_space_shows_that_a_message_was_set_aside_until_all_of_them_are_tried_again(world: World):
+    noor, bo, two = await noor_and_bo(world, model=refusing("poison", ContentRefused("no")))
+    aside: list[str] = []
+    for text in ("poison", "more poison"):
+        aside.append((await world.say(noor, text, two)).id)
+        await world.run()
+    assert [each.state for each in await world.waiting(bo)] == ["dead", "dead"]
+    await world.denizen.minds.requeue(bo, aside[0])
+    assert len(await shown(world, two)) == 1
+    await world.denizen.minds.requeue(bo, aside[1])
     assert await shown(world, two) == []
 
 

@@ -82,6 +82,12 @@ def test_every_usual_form_is_read_and_nothing_else(text: str, calls: list[Any]):
     assert [tuple(each) for each in calls_in(text, OFFERED)] == calls
 
 
+def test_a_text_of_more_than_ten_calls_is_only_text():
+    """Who writes so many repeats itself."""
+    assert len(calls_in("\n".join([PLAIN] * 10), OFFERED)) == 10
+    assert calls_in("\n".join([PLAIN] * 11), OFFERED) == []
+
+
 @given(st.text(alphabet="{}[]<>()=\"':,;skip tool_call\n`1", max_size=80))
 def test_no_text_breaks_the_reader(text: str):
     assert all(each.name in OFFERED for each in calls_in(text, OFFERED))

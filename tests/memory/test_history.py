@@ -151,6 +151,7 @@ async def test_a_version_from_a_private_space_is_not_shown_to_admins(small_world
     shown = await small_world.denizen.memory.history(now, by=as_admin(sam))
     assert [each.text for each in shown][1] == "Noor is well."
     assert "ill" not in str(shown)
+    assert [len(each.memory.sources) for each in shown] == [0, 1], "nor is the message that it came from"
     with pytest.raises(NotFound):
         await small_world.denizen.memory.revert(now, shown[0], by=as_admin(sam))
     hers = await small_world.denizen.memory.history(now, by=as_admin(noor))
@@ -190,6 +191,11 @@ def test_texts_are_compared_word_by_word():
         ("same", "at "),
         ("removed", "four."),
         ("added", "five."),
+    ]
+    # Not word after word, which nobody can read.
+    assert [(each.kind, each.text) for each in difference("Six people come on Sunday.", "There is no dinner.")] == [
+        ("removed", "Six people come on Sunday."),
+        ("added", "There is no dinner."),
     ]
     assert difference("", "New.")[0].kind == "added"
     assert [each.kind for each in difference("Same.", "Same.")] == ["same"]

@@ -156,6 +156,14 @@ async def test_the_same_meaning_is_one_memory_where_an_embedder_says_so(small_wo
     assert await found(small_world, owner, "beverage", vector=drink, embedder="e") == ["Tea is at four."]
 
 
+async def test_what_is_nearer_in_meaning_is_found_first_however_long_its_vector_is(small_world: World):
+    owner, space = await owner_in(small_world)
+    near, far = fact("Tea is at four.", vector=vector(10, 1, 0)), fact("The cat purrs.", "m2", vector=vector(90, 70, 0))
+    await remember(small_world, owner, space, near, far, embedder="e")
+    asked = await found(small_world, owner, "beverage", vector=vector(100, 10, 0), embedder="e")
+    assert asked[0] == "Tea is at four."
+
+
 async def test_the_best_is_found_first_and_the_work_is_bounded(small_world: World):
     """A common word of very many memories does not hide the rare one."""
     owner, space = await owner_in(small_world)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -20,11 +21,12 @@ from denizen.memory.policy import Policy, Scopes
 from denizen.memory.settings import MemoryOptions
 from denizen.memory.sinks import PassMemories
 from denizen.models import location
+from denizen.models.prices import Price
 from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import call_reservations
-from tests.memory.conftest import PRESETS, answering, known, utility, written
+from tests.memory.conftest import PRESETS, answering, known, remembering, utility, written
 from tests.reflection.kitchens import Pondering
 from tests.world import World, as_text, open_world, slow_local
 
@@ -311,20 +313,34 @@ async def test_a_pass_of_a_panel_is_made_only_where_its_budget_has_room_for_it(s
     assert model.requests == []
 
 
+class Foreign(ScriptedModel):
+    """A model of no price list."""
+
+    @property
+    def system(self) -> str:
+        return "nowhere"
+
+
 async def test_a_budget_in_dollars_needs_a_price(small_world: World):
-    """A model of no price list is not asked: nobody could say what is left."""
-
-    class Foreign(ScriptedModel):
-        @property
-        def system(self) -> str:
-            return "nowhere"
-
+    """Without one the model is not asked: nobody could say what is left."""
     model = utility(small_world, written("They talked."))
     model.__class__ = Foreign
     _noor, kitchen = await a_conversation(small_world, 4)
     await small_world.denizen.budgets.set(dollars_per_day=1)
     assert await small_world.denizen.memory.summarize(kitchen) == "failed"
     assert model.requests == []
+
+
+async def test_the_price_of_a_model_is_found_by_the_name_that_it_is_asked_by(ready_sqlite_url: str):
+    """As for agents: a name of the operator's own, whichever model is behind it."""
+    price = Price(input=Decimal(1), output=Decimal(1))
+    async with open_world(ready_sqlite_url, memory=remembering(), prices={"utility": price}) as world:
+        model = utility(world, written("They talked."))
+        model.__class__ = Foreign
+        _noor, kitchen = await a_conversation(world, 4)
+        await world.denizen.budgets.set(dollars_per_day=1)
+        assert await world.denizen.memory.summarize(kitchen) == "done"
+        assert len(model.requests) == 1
 
 
 class Elsewhere:

@@ -11,6 +11,7 @@ from denizen import forever, reply, skip
 from denizen.agents.registry import Agent
 from denizen.consciousness import log
 from denizen.consciousness.conversation_summaries import StoredSummary, render
+from denizen.errors import ModelRejected
 from denizen.ids import CycleId, SpaceId
 from denizen.memory import items
 from denizen.memory.audience import Owner
@@ -336,9 +337,9 @@ def test_the_organizations_switches_are_all_on_by_default() -> None:
     assert set(OrganizationMemory().model_dump(exclude={"categories"}).values()) == {True}
 
 
-async def test_what_a_skipped_cycle_was_reminded_of_is_told_again_and_what_a_kept_one_was_is_not(small_world: World):
-    """A skip leaves no trace: what the agent was told in it is not in its mind."""
-    turns = iter([skip(), reply("In the cellar."), "Told.", reply("Still there."), "Told."])
+async def test_what_a_failed_cycle_was_reminded_of_is_told_again_and_what_a_kept_one_was_is_not(small_world: World):
+    """A failed cycle leaves no trace: what the agent was told in it is not in its mind."""
+    turns = iter([ModelRejected("no"), reply("In the cellar."), "Told.", reply("Still there."), "Told."])
     shown: list[bool] = []
 
     def decide(messages: list[ModelMessage], _info: Info) -> Any:
@@ -348,7 +349,9 @@ async def test_what_a_skipped_cycle_was_reminded_of_is_told_again_and_what_a_kep
     ada, noor = await small_world.agent("Ada", model=forever(decide)), await small_world.person("Noor")
     kitchen = await small_world.space("Kitchen", noor, ada)
     await remembered(small_world, noor, kitchen)
-    for _ in range(3):
-        await ask(small_world, noor, kitchen)
+    await ask(small_world, noor, kitchen)
+    assert (shown, await reminders(small_world, ada)) == ([True], [])
+    await small_world.run_after(60)
+    await ask(small_world, noor, kitchen)
     assert shown == [True] * 5
     assert len(await reminders(small_world, ada)) == 1

@@ -19,8 +19,8 @@ LARGEST_NUMBER: Final = 10
 LOG_METHODS: Final = frozenset({"debug", "info", "warning", "error", "exception"})
 KEYS_AT: Final = {"select_where": 2, "update_where": 1, "delete_where": 1, "equal": 1}
 """The functions of `storage/database.py` that build statements, and which argument names their keys."""
-NEUTRAL_KEYWORDS: Final = frozenset({"description", "frozen"})
-"""Prose, and what keeps us from changing what we do not change."""
+NEUTRAL_KEYWORDS: Final = frozenset({"description", "frozen", "include_input", "include_url"})
+"""Prose, what keeps us from changing what we do not change, and parts of a problem that nobody reads."""
 COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -141,6 +141,8 @@ def _statements(body: list[ast.stmt], function: str, in_function: bool) -> Itera
             continue
         if isinstance(each, ast.Assert | ast.Import | ast.ImportFrom | ast.Raise) or _is_said_only(each):
             continue
+        if _is_of_postgresql(each):
+            continue
         yield each, function, in_function
         for inner in ("body", "orelse", "finalbody"):
             yield from _statements(getattr(each, inner, []), function, in_function)
@@ -165,6 +167,14 @@ def _is_said_only(statement: ast.stmt) -> bool:
         return not isinstance(call, ast.Await)
     target = call.func
     return isinstance(target, ast.Attribute) and target.attr in LOG_METHODS and "log" in ast.unparse(target.value)
+
+
+def _is_of_postgresql(statement: ast.stmt) -> bool:
+    """What is done only there, or only announces what will be read: elsewhere that does nothing."""
+    if isinstance(statement, ast.If | ast.For):
+        head = statement.test if isinstance(statement, ast.If) else statement.iter
+        return "dialect == 'postgresql'" in ast.unparse(head)
+    return isinstance(statement, ast.Expr) and _name(statement.value).endswith(".prefetch")
 
 
 def _head(statement: ast.stmt) -> tuple[int, int]:

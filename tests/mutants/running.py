@@ -25,8 +25,7 @@ from tests.mutants.rebinding import rebind
 from tests.mutants.swapping import Functions, clear_caches, functions_in, swap
 from tests.mutants.tracing import OPTIONS, ROOT, Test, Users, core_modules
 
-MOST_TESTS: Final = 300
-MOST_SECONDS: Final = 30.0
+MOST_SECONDS: Final = 60.0
 """Of a processor."""
 PATIENCE: Final = (300.0, 20.0)
 """Seconds, and times as long as the tests took: after that a defect has made them hang. One test has less."""
@@ -82,9 +81,15 @@ class Picking:
             for each in self._tests
             if each.file in naming or any(each.runs(module, at) for module, at in used.items())
         ]
-        if not found and not mutant.in_function:
-            found = [each for each in self._tests if mutant.module in each.lines]
-        return Attempt(_likely_and_quick(mutant, found, importing, naming), imports=True)
+        # What other folders make of it is not traced: they may use it all the same.
+        known = {each.id for each in found}
+        others = [
+            each
+            for each in self._tests
+            if not mutant.in_function and mutant.module in each.lines and each.id not in known
+        ]
+        first, then = (_likely_and_quick(mutant, each, importing, naming) for each in (found, others))
+        return Attempt((*first, *then), imports=True)
 
 
 def _likely_and_quick(
@@ -98,7 +103,7 @@ def _likely_and_quick(
         key=lambda each: (each.file not in naming, each.file not in importing, each.folder != folder, each.seconds),
     ):
         seconds += each.seconds
-        if picked and (seconds > MOST_SECONDS or len(picked) == MOST_TESTS):
+        if picked and seconds > MOST_SECONDS:
             break
         picked.append(each)
     return tuple(picked)

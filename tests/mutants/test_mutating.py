@@ -66,6 +66,9 @@ def test_each_kind_of_defect(source: str, with_defects: list[str]) -> None:
         "x = zip(a, b, strict=True)",
         "x = q.with_for_update(read=True)",
         "x = bindparam('a', type_=Text())",
+        "tx.prefetch(query, id=a)",
+        "if a is None and tx.dialect == 'postgresql':\n    tx.run(a)",
+        "for a in b if tx.dialect == 'postgresql' else ():\n    tx.run(a)",
         "X = Literal[1, 2]",
         "@dataclass(frozen=True)\nclass A:\n    x: int",
         "x = 300",
@@ -98,6 +101,12 @@ def test_who_uses_what_a_module_makes_is_known() -> None:
     assert users.lines("p.a", "_q") == {"p.a": {5}, "p.b": {4}, "p.c": {4}}
 
 
+def test_who_uses_it_in_the_middle_of_a_statement_is_known_by_its_first_line() -> None:
+    """The only one that is traced: a defect in such a `_page` was said to survive, as no test seemed to use it."""
+    source = "_q = 1\n\ndef f(a):\n    if a:\n        return g(\n            _q,\n        )\n    return None\n"
+    assert Users({"p.a": source}).lines("p.a", "_q") == {"p.a": {5}}
+
+
 def test_a_file_of_tests_that_names_something_private_of_another_module_is_not_among_the_first() -> None:
     """Those that it has are slow, and used up the time that there is: `audit._page` and `registry._page`."""
     module = "denizen.access.audit"
@@ -108,6 +117,17 @@ def test_a_file_of_tests_that_names_something_private_of_another_module_is_not_a
     tests = [tracing.Test(f"tests/server/{file}.py::test", 1.0, lines) for file in ("test_reading", "test_audit")]
     tried = Picking(tests, {module: source}).attempt(mutant).tests
     assert [each.file for each in tried] == ["tests/server/test_audit.py", "tests/server/test_reading.py"]
+
+
+def test_what_no_traced_line_uses_is_tried_on_the_tests_that_run_its_module() -> None:
+    """After those that use it: a condition of the inbox is part of a query of the agents, which are not traced."""
+    module = "denizen.inbox.delivery"
+    source = core_modules()[module].read_text()
+    mutant = next(each for each in mutants_of(source, module) if each.function == "_behind")
+    ran = {"test_indexes": {}, "inbox/test_states": {module: 1}, "test_clock": {}}
+    tests = [tracing.Test(f"tests/{file}.py::test", 1.0, lines) for file, lines in ran.items()]
+    tried = Picking(tests, {module: source}).attempt(mutant).tests
+    assert [each.file for each in tried] == ["tests/test_indexes.py", "tests/inbox/test_states.py"]
 
 
 def test_every_defect_of_a_module_has_a_name_of_its_own_and_is_python() -> None:

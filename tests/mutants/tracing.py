@@ -196,7 +196,7 @@ class Users:
         self._trees = {module: ast.parse(source) for module, source in sources.items()}
 
     def lines(self, module: str, name: str) -> dict[str, set[int]]:
-        """The lines inside functions that refer to the name, or to what is made of it, by module."""
+        """The first lines of the statements that refer to the name, or to what is made of it, by module."""
         found: defaultdict[str, set[int]] = defaultdict(set)
         todo, done = [(module, name)], set[tuple[str, str]]()
         while todo:
@@ -206,7 +206,7 @@ class Users:
             done.add(each)
             for where, known_as in self._known_as(*each):
                 for top in self._trees[where].body:
-                    reading = [node for node in ast.walk(top) if refers(node, known_as)]
+                    reading = set(_lines_reading(top, known_as))
                     if not reading:
                         continue
                     if isinstance(top, ast.Assign | ast.AnnAssign):
@@ -214,7 +214,7 @@ class Users:
                         continue
                     if isinstance(top, ast.ClassDef):
                         todo.append((where, top.name))
-                    found[where] |= {getattr(node, "lineno", 0) for node in reading}
+                    found[where] |= reading
         return found
 
     def _known_as(self, module: str, name: str) -> Iterator[tuple[str, str]]:
@@ -226,6 +226,16 @@ class Users:
                 elif isinstance(node, ast.ImportFrom) and node.module == module.rpartition(".")[0]:
                     own = module.rpartition(".")[2]
                     yield from ((where, f"{each.asname or own}.{name}") for each in node.names if each.name == own)
+
+
+def _lines_reading(node: ast.AST, name: str, line: int = 0) -> Iterator[int]:
+    """Where the statements begin that read the name: those are the lines that are traced."""
+    if isinstance(node, ast.stmt):
+        line = node.lineno
+    if refers(node, name):
+        yield line
+    for child in ast.iter_child_nodes(node):
+        yield from _lines_reading(child, name, line)
 
 
 def refers(node: ast.AST, name: str) -> bool:

@@ -347,6 +347,12 @@ async def test_cancel_and_retry_one_or_all(world: World) -> None:
         await denizen.rounds.cancel(asked, "nobody")
 
 
+async def test_advisors_whose_names_make_the_same_handle_are_numbered(small_world: World) -> None:
+    _, panel = await a_panel(small_world, voices(lambda *_: "Yes."), "Seth", "Seth!", "Seth?")
+    advisors = await small_world.denizen.advisors.list(panel)
+    assert [each.handle for each in advisors] == ["seth", "seth-2", "seth-3"]
+
+
 async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: World) -> None:
     """What it said is replaced, and checked anew; what was asked of nobody by name stays."""
     times: Counter[str] = Counter()

@@ -17,6 +17,7 @@ from denizen.errors import (
     ModelUnreachable,
     ModelUnsuitable,
     RequestTooLarge,
+    ResponsesApiMissing,
 )
 from denizen.models.scripted import Info, Turn
 from denizen.panel.panels import Panel
@@ -133,6 +134,18 @@ async def test_a_panel_without_advisors_shows_it_too(
 def test_what_can_be_mended_is_told_first(errors: list[type[ModelError]], told: str) -> None:
     _, text, _ = explain([Failure(str(at), "Seth", each.code, "openai:gpt-5") for at, each in enumerate(errors)])
     assert text.partition(" could not answer: ")[2].startswith(told)
+
+
+def test_a_server_without_the_responses_api_is_told_with_the_model_to_choose() -> None:
+    failed = [Failure("a", "Seth", ResponsesApiMissing.code, "openai:qwen3")]
+    cause, text, _ = explain(failed)
+    assert (cause, text) == (
+        "model",
+        (
+            "Seth could not answer: the server of the model openai:qwen3 has no Responses API. "
+            "Choose openai-chat:qwen3 in the settings of the panel or of the advisor, then try again."
+        ),
+    )
 
 
 def test_an_error_that_has_no_words_is_told_all_the_same() -> None:

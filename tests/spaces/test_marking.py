@@ -110,6 +110,16 @@ async def test_another_answer_leaves_the_earlier_one_and_the_agent_knows(world: 
     assert (await world.denizen.spaces.messages(hall))[-1].metadata == {"again": second.id}
 
 
+async def test_another_answer_in_plain_text_also_names_the_earlier_one(world: World):
+    """As one that the agent sends with a tool: the text of a model that calls none is sent in its name."""
+    _, noor, hall = await answered(world, "Bello.", "Bello.")
+    _, rex = await world.denizen.spaces.messages(hall)
+    await world.denizen.spaces.try_again(rex.id, by=noor)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: A name for the dog?", "Ada: Rex.", "Ada: Bello."]
+    assert (await world.denizen.spaces.messages(hall))[-1].metadata == {"again": rex.id}
+
+
 async def test_whoever_asks_again_in_vain_is_told_why(world: World):
     """As with any message: the space shows it if no answer comes."""
     ada, noor, hall = await answered(world)

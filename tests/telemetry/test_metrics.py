@@ -14,6 +14,8 @@ from sqlalchemy import update
 
 from denizen import Runtime, call, reply, skip, tool
 from denizen.agents import gauges
+from denizen.cycles.ledger import Charge
+from denizen.cycles.watching import count
 from denizen.errors import InvalidInput, ModelRejected
 from denizen.ids import AgentId
 from denizen.inbox import parking
@@ -113,6 +115,14 @@ async def test_the_numbers_are_what_happened(counted: World) -> None:
     assert found["denizen_cached_share",] == 0
     assert found["denizen_database_commits_total",] > 0
     assert found["denizen_database_up",] == 1
+
+
+def test_tokens_are_counted_by_their_kind() -> None:
+    """Those of a cache cost less, and others more: each kind has a line of its own."""
+    metrics = Metrics()
+    count(metrics, Charge("m", 100, 20, 70, 5))
+    found = {name[1:]: value for name, value in read(metrics.exposition()).items() if name[0] == "denizen_tokens_total"}
+    assert found == {("m", "input"): 100, ("m", "output"): 20, ("m", "cache_read"): 70, ("m", "cache_write"): 5}
 
 
 async def test_what_waits_is_looked_up(counted: World) -> None:

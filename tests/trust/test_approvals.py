@@ -122,6 +122,25 @@ async def test_a_refusal_is_told_to_the_model_and_nothing_happens(world: World) 
     assert await audited(at) == ["ask_approval", "refuse_effect"]
 
 
+@pytest.mark.parametrize(
+    ("confirmed", "told"),
+    [
+        (False, "Noor refused your call of send_email: it was not made. Do not try it another way."),
+        (True, "Noor approved your call of send_email. It was not made yet: call it again with the same arguments."),
+    ],
+)
+async def test_an_answer_that_comes_after_the_agent_went_on_is_told_in_its_inbox(
+    small_world: World, confirmed: bool, told: str
+) -> None:
+    """Another message woke it meanwhile: the call is over for it, and nothing happens behind its back."""
+    at = await story(small_world, call("send_email", **EVE), reply("I wait."), "Done.", reply("I know."), "Done.")
+    await small_world.say(at.noor, "Are you there?", at.space)
+    await small_world.run()
+    await at.answer({"confirmed": confirmed})
+    assert told in await small_world.newest_inbox(at.ada)
+    assert SENT == []
+
+
 async def test_what_stands_in_the_persons_words_happens_at_once(world: World) -> None:
     words = {"to": "bo@x.example", "body": "Hello"}
     at = await story(world, call("send_email", **words), reply("Done."), "Done.", says="Write to bo@x.example.")

@@ -16,6 +16,7 @@ from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId
 from denizen.inbox.sources import EARLIER
+from denizen.memory import rolling
 from denizen.models.scripted import Info
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
@@ -93,7 +94,8 @@ async def rolling_memory(story: Story) -> set[int]:
     kept = await story.marks("SELECT outside FROM memories")
     assert rolled
     assert kept
-    return {*rolled, *kept}
+    found = await story.world.denizen.db.read(rolling.find, kitchen.id)
+    return {*rolled, *kept, int(found.outside)}
 
 
 async def long_term_memory(story: Story) -> set[int]:

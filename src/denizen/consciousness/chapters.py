@@ -285,7 +285,7 @@ class _State(NamedTuple):
 def _load(stored: str) -> _State:
     found: dict[str, Any] = json.loads(stored)
     if "notes" not in found:
-        return _State(None, int(found.get("until", 0)), int(found.get("failures", 0)))
+        return _State(None, found["until"], found["failures"])
     return _State({int(number): [Note(*each) for each in notes] for number, notes in found["notes"].items()})
 
 

@@ -27,15 +27,15 @@ from denizen.trust import origins
 class ArrivedEvents:
     """What has arrived during the cycle."""
 
-    taken: tuple[Event, ...] = ()
-    update: Entry | None = None
+    taken: tuple[Event, ...]
+    update: Entry | None
     """The events that are taken, as they are shown and stored."""
+    outside: bool
+    """Whether any of it is text from outside: if so, the cycle is marked."""
     preview: str | None = None
     """The preview of the others, shown once."""
     previewed: int = 0
     """The number of the newest of them."""
-    outside: bool = False
-    """Whether any of it is text from outside: if so, the cycle is marked."""
 
 
 def _may_interrupt(event: Event, awareness: Awareness) -> bool:
@@ -71,6 +71,6 @@ def notice(
     if outside:
         origins.mark_cycle(tx, cycle.id, seq)
     if not shown:
-        return ArrivedEvents(tuple(told), update, outside=outside)
+        return ArrivedEvents(tuple(told), update, outside)
     newest = max(event.number for event in shown)
-    return ArrivedEvents(tuple(told), update, format_preview(rest), newest, outside)
+    return ArrivedEvents(tuple(told), update, outside, format_preview(rest), newest)

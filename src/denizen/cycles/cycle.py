@@ -184,7 +184,7 @@ def _fails_again_and_again(present: Sequence[Entry]) -> bool:
             told = str(result.content) if isinstance(result, ToolReturnPart) else ""
             if has_failed(call.tool_name, told):
                 failed[call.tool_name, call.args_as_json_str()] += 1
-    return max(failed.values(), default=0) >= SAME_FAILURES
+    return any(times >= SAME_FAILURES for times in failed.values())
 
 
 async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> CycleOutcome:

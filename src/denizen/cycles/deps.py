@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic_ai.models import Model
 
@@ -15,7 +15,7 @@ from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import LiveTexts
 from denizen.cycles.steps import Choose, PrepareStep
-from denizen.cycles.stopping import BUILT_IN, Stop
+from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Sieve
 from denizen.ids import OrganizationId
 from denizen.inbox.stop_requests import StopHints
@@ -24,7 +24,7 @@ from denizen.models.embedders import Embedder
 from denizen.models.prices import Price
 from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
-from denizen.telemetry.telemetry import OFF, Telemetry
+from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.results import StoreFile
 from denizen.tools.tool import Toolbox
@@ -49,39 +49,39 @@ class CycleDeps:
     background_calls: BackgroundCalls
     """Calls that continue while no cycle waits for them."""
     organization_id: OrganizationId
-    stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
-    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    stops: Mapping[str, Stop]
+    models: Mapping[str, Model]
     """Every model that its routes may choose, by name."""
-    default_model: str = ""
+    default_model: str
     """The model that `default` means in a route."""
-    models_revision: int = 0
+    models_revision: int
     """The revision of the operator's choice of models that these come from."""
-    mcp_changes: int | None = None
+    mcp_changes: int | None
     """How often MCP servers had changed their tools by then; None: the agent has none."""
-    routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
-    steps: Mapping[str, PrepareStep] = field(default_factory=dict[str, PrepareStep])
+    routes: Mapping[str, Choose]
+    steps: Mapping[str, PrepareStep]
     """The functions that decide about steps, by name."""
-    sieve: Sieve | None = None
+    sieve: Sieve | None
     """Triage: decides beforehand whether it has to think."""
-    allowance: Allowance | None = None
+    allowance: Allowance | None
     """The limits that apply to it, if there are any."""
-    server_budget: ServerBudget | None = None
+    server_budget: ServerBudget | None
     """The daily limit of the whole server, if there is one."""
-    embedder: Embedder | None = None
+    embedder: Embedder | None
     """Computes the meaning of texts, if configured."""
-    reminder: Reminder | None = None
+    reminder: Reminder | None
     """Brings up long-term memories, if configured."""
-    voices: LiveTexts = field(default_factory=LiveTexts)
+    voices: LiveTexts
     """Repeats live texts to readers who connect late."""
-    stop_hints: StopHints = field(default_factory=StopHints)
+    stop_hints: StopHints
     """Knows which agents may have been told to stop what they write."""
-    telemetry: Telemetry = OFF
+    telemetry: Telemetry
     """Receives metrics and traces of its cycles."""
-    profiling: Callable[[], Profiling | None] = lambda: None
+    profiling: Callable[[], Profiling | None]
     """Returns the current basis for choosing its profiles."""
-    reflects: bool = False
+    reflects: bool
     """Whether its cycles are reflected on."""
-    store_file: StoreFile | None = None
+    store_file: StoreFile | None
     """Stores the files that its tools return."""
 
     @property

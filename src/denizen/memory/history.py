@@ -100,10 +100,18 @@ _WORD: Final = re.compile(r"\s+|\S+")
 
 
 def difference(before: str, after: str) -> list[Piece]:
-    """Returns how the texts differ, word by word. Pure."""
+    """Returns how the texts differ, word by word; words that follow each other are one piece. Pure."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     found: list[Piece] = []
-    for how, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        gone, came = "".join(old[old_from:old_to]), "".join(new[new_from:new_to])
-        found += [Piece("same", came)] if how == "equal" else [Piece("removed", gone), Piece("added", came)]
+    gone = came = ""
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for at, (how, old_from, old_to, new_from, new_to) in enumerate(codes):
+        was, now = "".join(old[old_from:old_to]), "".join(new[new_from:new_to])
+        # A space between two changed words is not what stayed.
+        if how == "equal" and not (now.isspace() and 0 < at < len(codes) - 1):
+            found += [Piece("removed", gone), Piece("added", came), Piece("same", now)]
+            gone = came = ""
+        else:
+            gone, came = gone + was, came + now
+    found += [Piece("removed", gone), Piece("added", came)]
     return [each for each in found if each.text]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from denizen.amounts import human_size
 from denizen.errors import NotFound
 from denizen.files import pictures, storing
 from denizen.files.attaching import Attachment
 from denizen.files.pictures import SEEN, ScaledPicture, is_picture
-from denizen.inbox.format import human_size, quoted_name
+from denizen.inbox.format import quoted_name
 from denizen.inbox.picture_lines import picture_of
 from denizen.models.pictures import Picture, picture_tokens, sees
 from denizen.panel.context import RequestMessage, capped

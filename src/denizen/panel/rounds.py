@@ -481,10 +481,10 @@ def retry(tx: Tx, by: Requester, panel_id: str, round_id: str, voice: str | None
             "There is nothing to try again: no chosen advisor has failed, was cancelled or has answered."
         )
     if again := [each.voice for each in changed if each.part in SPOKEN]:
-        for check in [each for each in wanted.replies if each.part == "check" and each.voice in again]:
+        for each in again:
             # It was about the voice's earlier reply.
-            tx.run(_void, round=round_id, of=check.voice, which="check")
-            tell_all(tx, panel_id, round_id, check.voice, "check")
+            if tx.run(_void, round=round_id, of=each, which="check"):
+                tell_all(tx, panel_id, round_id, each, "check")
         tx.run(_reopen, id=round_id)
         tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
     for each in changed:

@@ -25,6 +25,7 @@ from denizen.errors import (
     ModelUnsuitable,
     PriceUnknown,
     RequestTooLarge,
+    ResponsesApiMissing,
     SecretKeyMissing,
     SecretUnreadable,
 )
@@ -86,6 +87,12 @@ _WORDINGS: Final = {
     ModelKeyMissing.code: _Wording("key", "there is no API key for {provider}", _NO_KEY, _MENDABLE),
     ModelUnknown.code: _Wording("model", "this server does not know the model {model}", _MODEL, _MENDABLE),
     ModelUnsuitable.code: _Wording("model", "{provider} does not offer the model {model}", _MODEL, _MENDABLE),
+    ResponsesApiMissing.code: _Wording(
+        "model",
+        "the server of the model {model} has no Responses API",
+        "Choose {instead} in the settings of the panel or of the advisor, then try again.",
+        _MENDABLE,
+    ),
     PriceUnknown.code: _Wording(
         "price",
         "there is a budget in dollars, and the price of the model {model} is unknown",
@@ -128,7 +135,8 @@ def _explain(failures: Sequence[Failure]) -> tuple[_Wording, str]:
     found = sorted(failures, key=lambda each: order.index(each.code) if each.code in order else len(order))
     wordings = [_WORDINGS.get(each.code, _OTHERWISE) for each in found]
     reasons = dict.fromkeys(wording.why.format_map(_names(each)) for wording, each in zip(wordings, found, strict=True))
-    return wordings[0], f"{', and '.join(list(reasons)[:2])}. {wordings[0].then}"
+    then = wordings[0].then.format_map(_names(found[0]))
+    return wordings[0], f"{', and '.join(list(reasons)[:2])}. {then}"
 
 
 def _subject(failures: Sequence[Failure]) -> str:
@@ -139,7 +147,11 @@ def _subject(failures: Sequence[Failure]) -> str:
 
 def _names(failure: Failure) -> dict[str, str]:
     known = "" if failure.model == "default" or failure.model.startswith(OWN) else failure.model
-    return {"provider": provider_of(known) or "the provider", "model": known or "that is set"}
+    return {
+        "provider": provider_of(known) or "the provider",
+        "model": known or "that is set",
+        "instead": f"openai-chat:{known.partition(':')[2] or 'NAME'}",
+    }
 
 
 _done = replies.alias("done")

@@ -255,7 +255,7 @@ def _same(position: str) -> str:
     """Normalizes a position: without case, punctuation, articles and openings."""
     plain = unicodedata.normalize("NFKC", position).casefold().replace("’", "'").replace("n't", " not")
     words = " ".join(_WORD.findall(plain))
-    while (shorter := _OPENING.sub("", words, count=1) if _OPENING.match(words) else words) != words:
-        words = shorter
+    while (opening := _OPENING.match(words)) is not None:
+        words = words[opening.end() :]
     kept = [each for each in words.split() if each not in _EMPTY]
     return " ".join(kept) or words or position.strip().casefold()

@@ -48,6 +48,13 @@ def test_the_best_come_first_and_short_ones_fill_the_rest() -> None:
     assert [each.number for each in pack(found, tokens=150)] == [1, 3]
 
 
+def test_lines_that_are_shorter_below_their_like_leave_room_for_more() -> None:
+    """Of one speaker at one time: each was reckoned with a name and a time that it is shown without."""
+    found = [passage(number, f"Word {number}.") for number in range(1, 41)]
+    room = len(render(found)) + 60
+    assert pack(found, tokens=-(-room // 4)) == found
+
+
 def test_spaces_and_days_have_headers() -> None:
     shown = [
         passage(1, "Good morning.", minute=0),

@@ -75,6 +75,7 @@ def test_a_slip_is_among_the_other_spellings(word: str) -> None:
 
 def test_a_compound_is_parted() -> None:
     assert ("geburtstag", "feier") in list(compounds("geburtstagsfeier"))
+    assert list(compounds("haustier")) == [("haus", "tier")]
     assert list(compounds("short")) == []
 
 

@@ -98,9 +98,10 @@ def _with_cycles(header: str, below: Sequence[RecalledPassage]) -> str:
 
 def _lines(below: Sequence[RecalledPassage], zone: str) -> Iterator[str]:
     """A line for each; without the time if one just above says it, and in the same line if the speaker is the same."""
-    line, speaker_above, timed_at = "", "", 0
+    line, speaker_above = "", ""
+    timed_at: int | None = None
     for each in below:
-        text, same_time = quote(each.text), bool(line) and each.at - timed_at < _SAME_TIME
+        text, same_time = quote(each.text), timed_at is not None and each.at - timed_at < _SAME_TIME
         short = each.kind in ("heard", "said") and not each.pointer and not text.startswith("\n")
         if same_time and speaker_above == _speaker(each) and short and "\n" not in line:
             line += f" {text}"
