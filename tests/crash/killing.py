@@ -43,6 +43,7 @@ PRELOADED: Final = [
     "tests.crash.bridging",
     "tests.crash.chaptering",
     "tests.crash.filing",
+    "tests.crash.stopping",
     "tests.crash.thinking",
     "tests.panel.dying",
     "tests.crash.rehearsal",

@@ -3,43 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-import signal
-from multiprocessing.connection import Connection
 
 import pytest
 
-from denizen import Runtime, failpoints
-from denizen.agents.pace import Pace
-from denizen.ids import EntityId, SpaceId
-from denizen.models.scripted import ScriptedModel, forever, reply, scripted
-
-LONG = "One word after the other, until somebody stops me in the middle of it."
-MODEL = "script:ada"
-PACE = Pace(lease_seconds=0.5, sweep_seconds=0.1, grace_seconds=0)
-
-
-def die_while_stopping(url: str, space_id: str, noor: str, point: str, ready: Connection) -> None:
-    """Writes, is stopped in the middle, and is killed at this point."""
-    asyncio.run(_die(url, SpaceId(space_id), EntityId(noor), point, ready))
-
-
-async def _die(url: str, space_id: SpaceId, noor: EntityId, point: str, ready: Connection) -> None:
-    pieces = 0
-
-    async def pause() -> None:
-        nonlocal pieces
-        pieces += 1
-        if pieces == 10:
-            failpoints.arm(point, lambda: os.kill(os.getpid(), signal.SIGKILL))
-            await denizen.spaces.stop(space_id, noor)
-
-    model = forever(lambda _messages, _info: reply(LONG), pause=pause, chunk=4)
-    async with Runtime(url, models={MODEL: model}, pace=PACE) as denizen, denizen.living():
-        ready.send("living")
-        await denizen.spaces.post(space_id, noor, "Count.")
-        await asyncio.Event().wait()
+from denizen import Runtime
+from denizen.models.scripted import ScriptedModel, reply, scripted
+from tests.crash.killing import KILLED, ended, processes
+from tests.crash.stopping import LONG, MODEL, die_while_stopping
 
 
 @pytest.mark.parametrize(
@@ -61,12 +31,13 @@ async def test_killed_while_an_answer_is_stopped(database_url: str, point: str, 
         ada = await denizen.agents.create("Ada", model=MODEL)
         noor = await denizen.people.create("Noor")
         hall = await denizen.spaces.create("Hall", [noor, ada])
-        ours, theirs = multiprocessing.Pipe()
-        spawn = multiprocessing.get_context("spawn")
-        child = spawn.Process(target=die_while_stopping, args=(database_url, hall.id, noor.id, point, theirs))
+        ours, theirs = processes().Pipe()
+        arguments = (database_url, hall.id, noor.id, point, theirs)
+        child = processes().Process(target=die_while_stopping, args=arguments, daemon=True)
         child.start()
-        await asyncio.to_thread(child.join)
-        assert (ours.recv(), child.exitcode) == ("living", -signal.SIGKILL)
+        theirs.close()
+        assert await asyncio.to_thread(ended, child) == KILLED
+        assert ours.recv() == "living"
 
         async def until_answered() -> None:
             async with denizen.living():
