@@ -23,6 +23,14 @@ async def test_a_house_in_a_few_lines():
         assert await denizen.spaces.transcript(kitchen) == ["Noor: Hello!", "Ada: Hello, Noor."]
 
 
+async def test_a_transcript_is_whole_however_long(small_world: World):
+    noor = await small_world.person("Noor")
+    hall = await small_world.space("Hall", noor)
+    for number in range(1_003):
+        await small_world.denizen.spaces.post(hall, noor, str(number))
+    assert await small_world.denizen.spaces.transcript(hall) == [f"Noor: {number}" for number in range(1_003)]
+
+
 async def test_a_runtime_that_is_not_open_says_how_to_open_it():
     with pytest.raises(InvalidInput, match="async with Runtime"):
         await Runtime().people.create("Noor")

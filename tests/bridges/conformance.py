@@ -13,8 +13,18 @@ from sqlalchemy import update
 from structlog.testing import capture_logs
 
 from denizen import failpoints
-from denizen.bridges.port import Adapter, Batch, BridgeKind, IncomingFile, Later, Outcome, Refused
-from denizen.bridges.receiving import RECEIVED
+from denizen.bridges.port import (
+    Adapter,
+    Batch,
+    BridgeKind,
+    Incoming,
+    IncomingFile,
+    IncomingMessage,
+    Later,
+    Outcome,
+    Refused,
+)
+from denizen.bridges.receiving import RECEIVED, Origin, Receiver
 from denizen.bridges.registry import Bridge, state_of
 from denizen.bridges.running import BEGUN, SENT, BridgeRunner
 from denizen.spaces.directory import Entity, Space
@@ -165,6 +175,19 @@ class _DefectiveAdapter:
 
     async def close(self) -> None:
         await self._adapter.close()
+
+
+def refuse_by_a_defect(monkeypatch: pytest.MonkeyPatch, word: str) -> list[str]:
+    """Taking in a message ends in a defect as long as the list that is returned has its word."""
+    receive, words = Receiver.receive, [word]
+
+    async def receive_with_defects(receiver: Receiver, origin: Origin, event: Incoming) -> None:
+        if isinstance(event, IncomingMessage) and any(each in event.text for each in words):
+            raise KeyError(event.text)
+        await receive(receiver, origin, event)
+
+    monkeypatch.setattr(Receiver, "receive", receive_with_defects)
+    return words
 
 
 class BridgeSuite:

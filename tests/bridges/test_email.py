@@ -16,10 +16,11 @@ from denizen.bridges.email import adapter, imap
 from denizen.bridges.email.kind import EmailSettings
 from denizen.bridges.email.mails import incoming
 from denizen.bridges.port import IncomingFile
+from denizen.bridges.running import LONGEST_PAUSE_SECONDS
 from denizen.bridges.told_statuses import SETTLED_SECONDS
 from denizen.errors import DefinitionsInvalid
 from denizen.spaces.directory import Space
-from tests.bridges.conformance import ROOM, BridgeSuite, Pier, Service, build
+from tests.bridges.conformance import ROOM, BridgeSuite, Pier, Service, build, refuse_by_a_defect
 from tests.bridges.mail_server import ADDRESS, TRUSTED, MailServer, address_of, mail
 from tests.world import World
 
@@ -486,3 +487,33 @@ async def test_the_bridge_of_a_file_is_made_once(bay: World, post: MailServer) -
     ):
         with pytest.raises(DefinitionsInvalid, match=said):
             await applied(wrong)
+
+
+async def test_a_mail_that_ends_in_a_defect_holds_up_only_its_conversation(
+    bay: World, post: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All mails of the mailbox waited for more than an hour, until it was left out."""
+    words = refuse_by_a_defect(monkeypatch, "odd")
+    front = await desk(bay, post)
+    async with bay.denizen.living():
+        await front.run()
+        first = await post.write(ROOM, "Eve", "When does it leave?", subject="The boat")
+        await front.run()
+        odd = await post.write(ROOM, "Eve", "odd", subject="The boat", reply_to=first)
+        await post.write(ROOM, "Eve", "At noon?", subject="The boat", reply_to=odd)
+        await post.write(ROOM, "Mia", "Is it open?", subject="The mole", reply_to="")
+        await front.run()
+        assert await bay.transcript(await the_boat(bay)) == ["Eve: When does it leave?"]
+        assert await bay.transcript(await the_boat(bay, "The mole")) == ["Mia: Is it open?"]
+        await post.write(ROOM, "Mia", "And the bar?", subject="The bar", reply_to="")
+        await front.run()
+        assert await bay.transcript(await the_boat(bay, "The bar")) == ["Mia: And the bar?"]
+    await bay.restart()
+    async with bay.denizen.living():
+        await front.run()
+        words.clear()
+        await front.run_after(LONGEST_PAUSE_SECONDS)
+        await front.run()
+    assert await bay.transcript(await the_boat(bay)) == ["Eve: When does it leave?", "Eve: odd", "Eve: At noon?"]
+    assert await bay.transcript(await the_boat(bay, "The mole")) == ["Mia: Is it open?"]
+    assert (await bay.denizen.bridges.get(front.bridge)).bridge.error is None

@@ -10,9 +10,10 @@ from aiohttp import ClientSession
 
 from denizen import reply, scripted
 from denizen.bridges.drafts import WRITING
+from denizen.bridges.running import LONGEST_PAUSE_SECONDS
 from denizen.errors import InvalidInput
 from tests.bridges.bot_api import TOKEN, BotApi
-from tests.bridges.conformance import ROOM, BridgeSuite, Service, build
+from tests.bridges.conformance import ROOM, BridgeSuite, Service, build, refuse_by_a_defect
 from tests.bridges.listening import listening
 from tests.bridges.live_suite import TEXT, Pen
 from tests.bridges.status_suite import StatusSuite
@@ -118,3 +119,50 @@ async def test_in_a_group_of_telegram_nothing_is_shown_of_what_is_written(bay: W
     await telegram.write(ROOM, "Eve", "When?")
     await pier.run()
     assert (telegram.drafts, telegram.said) == ([], [f"{ROOM}: Ada: {TEXT}"])
+
+
+async def test_an_update_that_ends_in_a_defect_holds_up_no_other_chat(
+    bay: World, telegram: BotApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All chats of the bot waited for more than an hour, until it was left out."""
+    words = refuse_by_a_defect(monkeypatch, "odd")
+    pier = await build(bay, telegram)
+    mole = await bay.space("Mole", pier.noor)
+    await bay.denizen.bridges.connect(pier.bridge, mole, telegram.room_id("mole"))
+    await pier.run()
+
+    async def in_mole() -> list[str]:
+        said = [each for each in await bay.denizen.spaces.messages(mole) if "notice" not in each.metadata]
+        return [each.text for each in said]
+
+    async with bay.denizen.living():
+        for room, text in ((ROOM, "One"), (ROOM, "odd"), ("mole", "Ahoy"), (ROOM, "Two"), ("private", "/start")):
+            await telegram.write(room, "Eve", text)
+        await pier.run()
+        assert (await in_mole())[-1:] == ["Ahoy"]
+        for number in range(5):
+            await telegram.write("mole", "Mia", f"Ahoy {number}")
+            await telegram.write(ROOM, "Eve", f"Later {number}")
+            await pier.run()
+            assert (await in_mole())[-1] == f"Ahoy {number}"
+            assert await pier.lines() == ["Eve: One"]
+        assert len([each for each in telegram.said if "This chat is not connected" in each]) == 1
+    before = await in_mole()
+    await bay.restart()
+    async with bay.denizen.living():
+        await pier.run()
+        assert await in_mole() == before, "another process begins at the update that waits, and says nothing twice"
+        assert await pier.lines() == ["Eve: One"]
+        words.clear()
+        await pier.run_after(LONGEST_PAUSE_SECONDS)
+        await telegram.write("mole", "Mia", "At last")
+        await pier.run()
+    assert await pier.lines() == [
+        "Eve: One",
+        "Eve: odd",
+        "Eve: Two",
+        *(f"Eve: Later {number}" for number in range(5)),
+    ]
+    assert await in_mole() == [*before, "At last"]
+    assert telegram.updates == []
+    assert (await bay.denizen.bridges.get(pier.bridge)).bridge.error is None

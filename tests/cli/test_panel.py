@@ -45,6 +45,8 @@ def test_a_panel_on_this_machine(run: Run, tmp_path: Path) -> None:
     assert [each["name"] for each in brought] == ["Martin Buber", "Seth Godin"]
     assert "is removed. Its replies stay." in run("panel", "advisors", "remove", "other", "@seth-godin").stderr
     assert "> Well?" in run("panel", "transcript", "board").stdout
+    nowhere = run("panel", "transcript", "board", "-o", "no-such-folder/board.md")
+    assert (nowhere.exit_code, "board.md cannot be written (No such file or directory)." in nowhere.stderr) == (1, True)
     assert "Board" in run("panel", "list").stdout
     refused = run("panel", "ask", "nothing", "Well?")
     assert (refused.exit_code, "There are: Board, Other" in refused.stderr) == (1, True)

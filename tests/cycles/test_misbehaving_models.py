@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from denizen.bus.port import Frame
+from denizen.bus.streams import agent_topic
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import ledger
@@ -154,12 +156,50 @@ async def test_a_server_of_4096_tokens_answers_every_turn(
     assert await refusals_in_twenty_turns(jumping, server, small(4_096, error)) <= 6, "what was learned is remembered"
 
 
+@pytest.mark.parametrize("error", [of_vllm, of_llama_cpp, without_a_number])
 async def test_what_a_server_says_of_its_context_counts_even_if_the_owner_has_said_more(
-    jumping: World, server: Loopback
+    jumping: World, server: Loopback, error: Callable[[int], dict[str, Any]]
 ) -> None:
-    """Asked again with less, at most once a turn: the owner's word is where each cycle begins."""
+    """The owner's larger number used to come back with each cycle, and most turns were refused once more."""
     window = {"context_tokens": 100_000}
-    assert await refusals_in_twenty_turns(jumping, server, small(4_096, of_vllm), window=window) <= 20
+    assert await refusals_in_twenty_turns(jumping, server, small(4_096, error), window=window) <= 6
+
+
+async def test_what_a_server_says_of_its_context_counts_even_if_a_setting_says_more(
+    ready_sqlite_url: str, server: Loopback
+) -> None:
+    contexts = {"openai-chat:local-model": 100_000}
+    async with open_world(ready_sqlite_url, clock=JumpingClock(), contexts=contexts) as world:
+        assert await refusals_in_twenty_turns(world, server, small(4_096, of_vllm)) <= 6
+
+
+async def test_the_owner_is_told_once_that_their_context_is_too_large(jumping: World, server: Loopback) -> None:
+    world, alerts = jumping, list[str]()
+    noor, space = await kitchen(world, window={"context_tokens": 100_000})
+    [ada] = [each for each in await world.denizen.agents.list() if each.entity.name == "Ada"]
+    refused = list[None]()
+
+    def judge(_body: dict[str, Any]) -> Failure | None:
+        if refused:
+            return None
+        refused.append(None)
+        return Failure(400, body=of_vllm(5_000))
+
+    server.judge = judge
+    server.turns = [SENDS, SENDS, ENDS] + [SENDS, ENDS] * 2
+    async with world.denizen.bus.subscribe(agent_topic(ada.id), limit=10_000) as frames:
+        for text in ("Tea?", "More tea?", "Even more?"):
+            await world.say(noor, text, space)
+            await world.run()
+        world.denizen.bus.publish(agent_topic(ada.id), {"type": "that was all"})
+        async for frame in frames:
+            assert isinstance(frame, Frame)
+            if frame.payload["type"] == "that was all":
+                break
+            if frame.payload["type"] == "agent.alert":
+                alerts.append(str(frame.payload["text"]))
+    [told] = alerts
+    assert told.startswith("window.context_tokens is 100,000, but the server of openai-chat:local-model accepts 4,096")
 
 
 async def refusals_in_twenty_turns(

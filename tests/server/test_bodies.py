@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
 from denizen.access.signatures import GENERIC_HEADER, generic_signature
 from denizen.access.vault import new_key
+from denizen.amounts import human_size
 from denizen.clock import SECOND
 from denizen.inbox.outside import MAX_NESTING
 from denizen.server.bodies import parse_json
@@ -118,3 +120,13 @@ async def test_a_room_that_is_not_connected_keeps_out_no_other_room(ready_sqlite
         assert [await write("other", number) for number in range(4)] == [404] * 4
         assert await write("one", 5) == 200
         assert [await write("one", number, "wrong") for number in range(6, 9)] == [401, 401, 429]
+
+
+def test_the_limits_of_the_documents_are_those_that_are_told() -> None:
+    docs, limits = Path(__file__).parents[2] / "docs", ServerLimits()
+    assert f"a request may have {human_size(limits.body_bytes)} ({limits.body_bytes:,} bytes)" in (
+        docs / "http.md"
+    ).read_text(encoding="utf-8")
+    assert f"more than {human_size(limits.webhook_bytes)} ({limits.webhook_bytes:,} bytes)" in (
+        docs / "webhooks.md"
+    ).read_text(encoding="utf-8")

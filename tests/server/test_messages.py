@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 import pytest
 
 from denizen import reply
+from denizen.client import Client
 from tests.server.conftest import House
 
 JSON = {"Content-Type": "application/json"}
@@ -257,3 +258,26 @@ async def test_what_was_said_can_be_changed_and_taken_back(house: House) -> None
     assert (deleted["text"], deleted["seq"], deleted["deleted_at"]) == ("[deleted]", 1, "2026-01-05T09:00:00Z")
     listed = (await house.call("GET", f"/api/spaces/{kitchen.id}/messages", sam)).json()
     assert listed["messages"] == [deleted]
+
+
+async def test_a_transcript_has_every_message_of_the_space_for_those_who_are_in_it(small_house: House) -> None:
+    """However many there are: one page of the API has 200."""
+    world = small_house.world
+    noor, sam, eve = await world.person("Noor"), await world.person("Sam"), await world.person("Eve")
+    kitchen = await world.space("Kitchen", noor, sam)
+    ids = [(await world.say(noor, f"Line {number} for *Sam*", kitchen)).id for number in range(1, 403)]
+    path = f"/api/spaces/{kitchen.id}"
+    await small_house.call("PATCH", f"{path}/messages/{ids[0]}", noor, json={"text": "Line one"})
+    await small_house.call("DELETE", f"{path}/messages/{ids[1]}", noor)
+
+    answer = await small_house.call("GET", f"{path}/transcript", sam)
+
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    title, first, second, *rest = answer.text.split("\n\n**Noor**, ")
+    assert title == "# Kitchen"
+    assert first == "2026-01-05 09:00 UTC, edited\n\nLine one"
+    assert second == "2026-01-05 09:00 UTC\n\n_(deleted)_"
+    assert [each.splitlines()[-1] for each in rest] == [f"Line {number} for *Sam*" for number in range(3, 403)]
+    assert (await small_house.call("GET", f"{path}/transcript", eve)).status_code == 404
+    async with Client(small_house.address, await small_house.token(sam)) as client:
+        assert await client.transcript(kitchen.id) == answer.text

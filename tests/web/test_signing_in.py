@@ -56,6 +56,16 @@ async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: Ho
     await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
 
 
+async def test_the_first_page_asks_nothing_that_is_refused(house: House, visit: Visit) -> None:
+    """Each refusal is an error in the console of the browser, and made people look for what was wrong."""
+    visitor = await visit(await house.world.person("Noor"), signed_in=False)
+    refused: list[str] = []
+    visitor.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
+    page = await visitor.open("/")
+    await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert refused == []
+
+
 async def test_a_browser_without_cookies_is_told_so(house: House, visit: Visit) -> None:
     """The link was good: saying that it was used already would send people round in circles."""
     noor = await house.world.person("Noor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -143,6 +144,20 @@ async def test_one_changes_ones_own_name(house: House, visit: Visit, size: Viewp
     await hers.check_accessibility()
     await other.reload()
     await expect(other.get_by_role("article", name="Noor Haddad: Tea?")).to_be_visible()
+
+
+async def test_one_downloads_what_was_said_in_a_space(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen / Küche", noor)
+    await house.say(noor, "Tea?", kitchen)
+    page = await (await visit(noor)).open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("article", name="Noor: Tea?")).to_be_visible()
+    async with page.expect_download() as waiting:
+        await page.get_by_role("button", name="Space menu").click()
+        await page.get_by_role("menuitem", name="Download the transcript").click()
+    saved = await waiting.value
+    assert saved.suggested_filename == "Kitchen _ Küche.md"
+    assert (await asyncio.to_thread(Path(await saved.path()).read_text, encoding="utf-8")).endswith("UTC\n\nTea?\n")
 
 
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)

@@ -20,7 +20,7 @@ from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, own_models, sendings
 from denizen.bus.port import Bus
 from denizen.clock import Clock
-from denizen.consciousness.settings import profile_for
+from denizen.consciousness.settings import WindowSettings, profile_for
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
@@ -146,7 +146,8 @@ class Equipment:
             reflects=agent.reflects,
             store_file=self.store_file,
         )
-        return deps, budget(definition.window, context, deps.toolboxes[deps.profile].tokens)
+        window = _window_within(definition.window, models)
+        return deps, budget(window, context, deps.toolboxes[deps.profile].tokens)
 
     async def refresh(self) -> None:
         """Load the choices that operators have made since, here or in another process."""
@@ -402,6 +403,14 @@ class Equipment:
             if part.startswith("mcp."):
                 log.warning("mcp server left out", agent=agent.id, why=f"{sending}, which secret_hosts does not allow")
         return {name: each for name, each in agent.definition.mcp.items() if f"mcp.{name}" not in refused}
+
+
+def _window_within(window: WindowSettings, models: Mapping[str, Model]) -> WindowSettings:
+    """The owner's settings, with no larger context than the servers of these models are known to accept."""
+    accepted = [each for model in models.values() if (each := context_size.accepted_by_server(model)) is not None]
+    if window.context_tokens is None or window.context_tokens <= min(accepted, default=window.context_tokens):
+        return window
+    return window.model_copy(update={"context_tokens": min(accepted)})
 
 
 def _declaring(custom: Iterable[CustomTool]) -> list[OwnTool[WillUse]]:

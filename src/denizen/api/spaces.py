@@ -258,7 +258,13 @@ class Spaces(Subject):
 
     async def transcript(self, space: SpaceRef) -> builtins.list[str]:
         """The conversation, one line a message: `Noor: Hello.`"""
-        return [f"{message.author_name}: {message.text}" for message in await self.messages(space)]
+        lines: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            page = await self.messages(space, after=after)
+            lines += [f"{message.author_name}: {message.text}" for message in page]
+            after = page[-1].seq if page else None
+        return lines
 
     async def search(
         self,

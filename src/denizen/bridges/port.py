@@ -243,6 +243,19 @@ class RoomwiseAdapter(Adapter, Protocol):
         ...
 
 
+@runtime_checkable
+class OrderedAdapter(Adapter, Protocol):
+    """An adapter that reads all rooms, or all conversations of a room, in one order: how far it is read is one place
+    for all of them.
+    """
+
+    def keep_unread(self, *, holds: bool) -> None:
+        """While `holds`, an event waits to be taken in again, and the next reads get cursors that are beyond it: they
+        return what comes after those, and the service is not told that anything was read.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Author:
     """Somebody here who speaks."""

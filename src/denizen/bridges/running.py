@@ -28,10 +28,12 @@ from denizen.bridges.port import (
     Adapter,
     Batch,
     BridgeSettings,
+    IncomingMessage,
     Later,
     LiveAdapter,
     Means,
     NotReadable,
+    OrderedAdapter,
     Outcome,
     Outgoing,
     PushedAdapter,
@@ -61,6 +63,10 @@ takes more than an hour.
 """
 UNREADABLE: Final = "Something went wrong while the bridge was reading. The log of the server says what."
 ROOM_UNREADABLE: Final = "Something went wrong while the bridge was reading a room. The log of the server says what."
+MOST_HELD: Final = 200
+"""So much is read behind events that ended in a defect, where the service has one order for all rooms; more stays there
+until they were taken in or left out.
+"""
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After a defect in reading, the next look is at most so far away."""
 BEGUN: Final = failpoints.declare("bridge.begun")
@@ -100,11 +106,14 @@ class _Looking:
 
 
 @dataclass
-class _HeldRoom:
-    """A room that waits because one of its events ended in a defect."""
+class _Held:
+    """A room, or one conversation in it, that waits because one of its events ended in a defect."""
 
+    room: str
     batches: deque[Batch] = field(default_factory=deque[Batch])
     """What was read there and is not stored, from that event on."""
+    ids: set[str] = field(default_factory=set[str])
+    """The ids of its mails and of those that they refer to, if it is a conversation. Empty: the whole room waits."""
     defects: int = 0
     """How often in a row."""
     at: int = 0
@@ -129,8 +138,11 @@ class _Carrier:
     """How many of the events before it in its batch are stored."""
     failures: Counter[tuple[str, str] | None] = field(default_factory=Counter["tuple[str, str] | None"])
     """How often they ended in a defect, since everything was read."""
-    held: dict[str, _HeldRoom] = field(default_factory=dict[str, _HeldRoom])
-    """By room: the others are read meanwhile."""
+    held: list[_Held] = field(default_factory=list[_Held])
+    """The other rooms are read meanwhile."""
+    ahead: dict[str, str] = field(default_factory=dict[str, str])
+    """How far the rooms are read beyond the first held event, where the service has one order for all of them. It is
+    stored when nothing is held any more: until then, another process would begin at that event."""
     read_at: int = 0
     """Not before this the service is read again, whatever is hinted."""
     tells_statuses: bool = True
@@ -396,14 +408,7 @@ class BridgeRunner:
             await self._take_held(carrier)
             while batches := await self._read(carrier, adapter):
                 for batch in batches:
-                    if batch.room in carrier.held:
-                        carrier.held[batch.room].batches.append(batch)
-                    elif (left := await self._take(carrier, batch)) is None:
-                        continue
-                    elif isinstance(adapter, RoomwiseAdapter):
-                        carrier.held[batch.room] = _HeldRoom(deque([left]))
-                        await self._put_off_room(carrier, batch.room)
-                    else:
+                    if not await self._take_or_hold(carrier, adapter, batch):
                         await self._put_off_reading(carrier)
                         return
             if carrier.problem is not None and not carrier.held:
@@ -426,36 +431,67 @@ class BridgeRunner:
             await self._put_off_reading(carrier)
 
     async def _read(self, carrier: _Carrier, adapter: Adapter) -> Sequence[Batch]:
-        """What was written in the rooms that are not held."""
+        """What was written in the rooms that are not held, or after what is held."""
         rooms = await self._db.read(_cursors, carrier.lease.bridge_id)
+        held = frozenset(each.room for each in carrier.held)
+        if isinstance(adapter, OrderedAdapter):
+            adapter.keep_unread(holds=bool(held))
+            if sum(len(each.batches) for each in carrier.held) >= MOST_HELD:
+                return ()
+            return await adapter.read({room: carrier.ahead.get(room, cursor) for room, cursor in rooms.items()})
         if isinstance(adapter, RoomwiseAdapter):
-            adapter.hold(frozenset(carrier.held))
-        return await adapter.read({room: cursor for room, cursor in rooms.items() if room not in carrier.held})
+            adapter.hold(held)
+        return await adapter.read({room: cursor for room, cursor in rooms.items() if room not in held})
+
+    async def _take_or_hold(self, carrier: _Carrier, adapter: Adapter, batch: Batch) -> bool:
+        """Take the events in, or keep them behind those of their room that wait. False if nothing more can be read."""
+        ordered = isinstance(adapter, OrderedAdapter)
+        read_to = batch.cursor
+        if ordered and carrier.held:
+            batch = replace(batch, cursor=None)
+        if (held := _that_holds(carrier.held, batch)) is not None:
+            held.batches.append(batch)
+            held.ids |= _conversation_of(batch) if held.ids else frozenset()
+        elif (left := await self._take(carrier, batch)) is not None:
+            if not ordered and not isinstance(adapter, RoomwiseAdapter):
+                return False
+            left = replace(left, cursor=None) if ordered else left
+            held = _Held(batch.room, deque([left]), set(_conversation_of(batch)))
+            carrier.held.append(held)
+            await self._put_off_room(carrier, held)
+        if ordered and carrier.held and read_to is not None:
+            carrier.ahead[batch.room] = read_to
+        return True
 
     async def _take_held(self, carrier: _Carrier) -> None:
         """Take in again what ended in a defect, where it is time; and then what follows in its room."""
-        for room, held in list(carrier.held.items()):
+        for held in list(carrier.held):
             if self._clock.now() < held.at:
                 continue
             while held.batches:
                 left = await self._take(carrier, held.batches[0])
                 if left is not None:
                     held.batches[0] = left
-                    await self._put_off_room(carrier, room)
+                    await self._put_off_room(carrier, held)
                     break
                 held.batches.popleft()
             else:
-                await self._db.write(sending.note_room_readable, carrier.lease, room)
-                del carrier.held[room]
+                carrier.held.remove(held)
+                if not any(each.room == held.room for each in carrier.held):
+                    await self._db.write(sending.note_room_readable, carrier.lease, held.room)
+        if not carrier.held:
+            for room, cursor in carrier.ahead.items():
+                await self._db.write(receiving.move_on, Origin(carrier.lease.bridge_id, room, cursor, carrier.lease))
+            carrier.ahead.clear()
 
-    async def _put_off_room(self, carrier: _Carrier, room: str) -> None:
+    async def _put_off_room(self, carrier: _Carrier, held: _Held) -> None:
         """Try the room again after a pause that grows. Its space is told of the first of such defects."""
-        held = carrier.held[room]
         held.defects += 1
         held.at = self._clock.now() + int(_pause_after(held.defects) * SECOND)
         carrier.problem = ROOM_UNREADABLE
-        is_first = held.defects == 1
-        await self._db.write(sending.note_room_unreadable, carrier.lease, room, ROOM_UNREADABLE, is_told=is_first)
+        others = [each for each in carrier.held if each.room == held.room and each is not held]
+        is_first = held.defects == 1 and not others
+        await self._db.write(sending.note_room_unreadable, carrier.lease, held.room, ROOM_UNREADABLE, is_told=is_first)
 
     async def _put_off_reading(self, carrier: _Carrier) -> None:
         """Read again after a pause that grows. The spaces are told of the first of such defects."""
@@ -517,6 +553,18 @@ async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
     except Exception:  # A defect of an adapter must not end the bridge.
         log_line.exception("message not sent, by a defect", id=what.id)
         return Later(DEFECT, tries=DEFECT_TRIES)
+
+
+def _that_holds(held: Sequence[_Held], batch: Batch) -> _Held | None:
+    """What waits in the room of the batch and has to be taken in before it. Pure."""
+    ids = _conversation_of(batch)
+    return next((each for each in held if each.room == batch.room and (not each.ids or each.ids & ids)), None)
+
+
+def _conversation_of(batch: Batch) -> frozenset[str]:
+    """The ids of the messages and of those that they refer to, where a room holds many conversations. Pure."""
+    found = [each for each in batch.events if isinstance(each, IncomingMessage) and each.thread is not None]
+    return frozenset(id for each in found if each.thread is not None for id in (each.id, *each.thread.refers_to))
 
 
 def _pause_after(defects: int) -> float:

@@ -8,10 +8,12 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from denizen.errors import DenizenError, RequestRefused
+from denizen.errors import DenizenError, InvalidInput, RequestRefused
 from denizen.masking import masked
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import typer
     from rich.console import Console
     from rich.table import Table
@@ -82,6 +84,17 @@ def print_json(value: Any) -> None:
     """Prints the value, which may contain shapes, as JSON on stdout, for programs: never coloured, never wrapped."""
     told = json.dumps(value, indent=2, ensure_ascii=False, default=lambda shape: shape.model_dump(mode="json"))
     sys.stdout.write(f"{told}\n")
+
+
+def write_document(text: str, output: Path | None) -> None:
+    """Writes the text to the file; without one, or with `-`, to stdout, for a terminal without control characters."""
+    if output is None or str(output) == "-":
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{output} cannot be written ({error.strerror}).") from error
 
 
 def print_error(error: DenizenError, *, with_traceback: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -11,9 +12,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from denizen.amounts import human_size
 from denizen.cli.agents import STYLES, confirm
 from denizen.cli.api import Api, SpaceName, as_mention, find
-from denizen.cli.console import printable, stderr, stdout
+from denizen.cli.console import printable, stderr, stdout, write_document
 from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
 from denizen.shapes.spaces import RetentionOut
@@ -69,6 +71,22 @@ def show(
     there, said = api.use(work)
     if not api.prints_json(there.model_dump(mode="json") | {"messages": said}):
         _show(there, said)
+
+
+@app.command()
+def transcript(
+    api: Api,
+    space: SpaceName,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write (default: stdout).")] = None,
+) -> None:
+    """Write all messages of a space, in Markdown."""
+
+    async def work(client: Client) -> str:
+        return await client.transcript((await find(client, space)).id)
+
+    text = api.use(work)
+    if output is not None or not api.prints_json({"markdown": text}):
+        write_document(text, output)
 
 
 @app.command()
@@ -275,4 +293,7 @@ def _show(space: Space, said: Sequence[Message]) -> None:
         head = f"\n{each.created_at:%Y-%m-%d %H:%M}  #{each.seq}  "
         style = STYLES["alive"] if each.author.kind == "agent" else "bold"
         console.print(Text.assemble((head, "dim"), (printable(each.author.name), style)))
-        console.print(Text(printable(each.text)))
+        if each.text.strip():
+            console.print(Text(printable(each.text)))
+        for file in each.files:
+            console.print(Text(f"[{printable(file.name)}, {human_size(file.size)}]", style="dim"))

@@ -155,6 +155,10 @@ class Places(Connection):
         """Marks the messages after that number as unread."""
         return await self._ask(ReadState, "PUT", path_to("spaces", space_id, "read"), json={"seq": seq})
 
+    async def transcript(self, space_id: str) -> str:
+        """Returns all messages of the space in Markdown."""
+        return (await self._tell("GET", path_to("spaces", space_id, "transcript"))).text
+
     async def messages(
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
     ) -> list[MessageOut]:

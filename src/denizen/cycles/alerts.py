@@ -1,4 +1,5 @@
-"""Alerts for the owner of an agent: an expensive cycle, a window that stays full, a failed compaction, no summaries.
+"""Alerts for the owner of an agent: an expensive cycle, a window that stays full, a failed compaction, no summaries,
+a context that is set larger than the model's server accepts.
 
 An alert is a log line and a frame on the agent's topic. It changes nothing, and nothing waits for it.
 """
@@ -25,7 +26,7 @@ WINDOW_SHARE: Final = 0.9
 class Alert:
     """One alert."""
 
-    kind: Literal["dear_cycle", "window_full", "compaction_failed", "no_summaries"]
+    kind: Literal["dear_cycle", "window_full", "compaction_failed", "no_summaries", "context_too_large"]
     text: str
 
 
@@ -44,6 +45,17 @@ def window_full(tokens: int, room: int) -> Alert | None:
         "window_full",
         f"The window holds {tokens:,} of {room:,} tokens after compaction. Shorten the instructions, the goals and "
         "memories, or enlarge window.max_tokens.",
+    )
+
+
+def context_too_large(wanted: int | None, accepted: int, model: str) -> Alert | None:
+    """An alert if the owner's setting is larger than what the model's server said it accepts."""
+    if wanted is None or wanted <= accepted:
+        return None
+    return Alert(
+        "context_too_large",
+        f"window.context_tokens is {wanted:,}, but the server of {model} accepts {accepted:,} tokens. Requests are "
+        "made smaller until Denizen restarts: change or remove the setting.",
     )
 
 

@@ -561,7 +561,10 @@ class _Thinking:
         if self._shrunk > MOST_SHRINKS:
             return False
         context, self._guessed = error.context_tokens, None
-        if context is None:
+        if context is not None:
+            told = alerts.context_too_large(mind.window.context_tokens, context, self._model_name)
+            alerts.give(self._with.bus, mind.lease.agent_id, told)
+        else:
             # It does not say how much it accepts. Some count the room for the answer, so that is cut first.
             context = self._guessed = int((mind.tokens + fixed) * mind.correction) + mind.budget.output // 4
         smaller = budget_for(mind.window.model_copy(update={"context_tokens": None}), context, fixed)

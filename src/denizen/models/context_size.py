@@ -1,7 +1,7 @@
 """The size of a model's context in tokens: from a setting, its server, its provider's data, or an overflow error.
 
 Self-hosted servers are asked from time to time: `/v1/models` of llama.cpp, vLLM and others, `/api/ps` and `/api/show`
-of Ollama. The size in an overflow error overrides what a server says.
+of Ollama. The size in an overflow error overrides what a server says, and a setting that is larger.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def size_of(model: Model, name: str = "", contexts: Mapping[str, int] | None = N
     """Returns what is known now. `contexts` are settings, by the model's configured name."""
     contexts, found = contexts or {}, learned.about(model)
     if name in contexts:
-        return ContextSize(contexts[name], "a setting")
+        wanted, accepted = contexts[name], accepted_by_server(model)
+        if accepted is None or wanted <= accepted:
+            return ContextSize(wanted, "a setting")
     if found.context_tokens is not None:
         return ContextSize(found.context_tokens, found.context_source)
     if (given := model.context_window) is not None:
@@ -54,6 +56,15 @@ def size_of(model: Model, name: str = "", contexts: Mapping[str, int] | None = N
     if ANY_MODEL in contexts:
         return ContextSize(contexts[ANY_MODEL], "a setting for all models")
     return ContextSize(None, "unknown")
+
+
+def accepted_by_server(model: Model) -> int | None:
+    """Returns the size that was learned when the model's server refused a request; None if it has refused none.
+
+    No setting can make it larger: a request of that size would be refused again.
+    """
+    found = learned.about(model)
+    return found.context_tokens if found.context_source == overflow.SOURCE else None
 
 
 async def ask_server(model: Model) -> None:

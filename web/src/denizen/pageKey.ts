@@ -32,6 +32,11 @@ export async function sharePageKey(): Promise<void> {
   }
 }
 
+/** Whether this page can be in a session. */
+export function hasPageKey(): boolean {
+  return HEADER in pageKeyHeader();
+}
+
 /** The header to send with each request of the session. */
 export function pageKeyHeader(): Record<string, string> {
   let key = known;

@@ -3102,6 +3102,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spaces/{space_id}/transcript": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the transcript of a space
+         * @description Every message up to now, oldest first.
+         */
+        get: operations["get_space_transcript"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stream": {
         parameters: {
             query?: never;
@@ -21734,6 +21754,44 @@ export interface operations {
                      *     data: {"type":"stream.delta","id":"019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d","agent":"019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5","epoch":3,"offset":0,"text":"Good mor"}
                      */
                     "text/event-stream": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_space_transcript: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Markdown. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example # Kitchen
+                     *
+                     *     **Noor**, 2026-01-02 09:30 UTC
+                     *
+                     *     Good morning.
+                     */
+                    "text/markdown": string;
                 };
             };
             /** @description What went wrong. */

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { Router, useLocation } from "wouter";
 import { ApiError, get, type Me, whenSignedOut } from "../denizen/api";
 import { Live } from "../denizen/live";
+import { hasPageKey } from "../denizen/pageKey";
 import { openQueries } from "../denizen/queries";
 import { RemotePictures } from "../ui/Markdown";
 import { ErrorState } from "../ui/States";
@@ -69,6 +70,8 @@ function Door(): ReactNode {
 }
 
 async function whoAmI(): Promise<Me | null> {
+  // Without the page's half of the secret there is no session, and the browser would log the refusal as an error.
+  if (!hasPageKey()) return null;
   try {
     return await get("/api/me");
   } catch (error) {

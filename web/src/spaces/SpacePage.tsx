@@ -1,7 +1,8 @@
-import { BookOpenText, Ellipsis, LogOut, Pencil, Pin, Search, Users } from "lucide-react";
+import { BookOpenText, Download, Ellipsis, LogOut, Pencil, Pin, Search, Users } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, Redirect } from "wouter";
 import { type Message, put } from "../denizen/api";
+import { useDownload } from "../denizen/download";
 import { useMe, useNamesakes, useSpace } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
 import { hasLater, unread } from "../denizen/store";
@@ -61,6 +62,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const [replyTo, setReplyTo] = useState<Message | null>(null);
   const [editing, setEditing] = useState<string | null>(null);
   const [dialog, setDialog] = useState<"members" | "came" | "pins" | "rename" | "leave" | null>(null);
+  const download = useDownload();
   const mark = useMark(id);
   const onSeen = useReadMark(id);
   useTitle(`${unread(space) > 0 ? `(${unread(space)}) ` : ""}${space.info.name}`);
@@ -119,6 +121,11 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
           { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
           { label: "Pinned messages", icon: <Pin size={16} />, onSelect: () => setDialog("pins") },
           { label: "Conversation summary", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
+          {
+            label: "Download the transcript",
+            icon: <Download size={16} />,
+            onSelect: () => download("/api/spaces/{space_id}/transcript", { path: { space_id: id } }, `${space.info.name}.md`),
+          },
           { label: "Settings", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
           { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
         ]}

@@ -103,6 +103,9 @@ class EmailAdapter:
                 self._drop()  # An answer may be under way.
                 raise
 
+    def keep_unread(self, *, holds: bool) -> None:
+        """Nothing is ever marked as read in the mailbox."""
+
     async def _read(self, imap: Imap, folder: str, cursor: str | None) -> Sequence[Batch]:
         now = await imap.examine(folder)
         if cursor is None:

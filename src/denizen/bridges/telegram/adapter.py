@@ -1,7 +1,9 @@
 """Reads the updates of a bot and writes in its chats.
 
 Telegram has one queue of updates for all chats of a bot: how far it is read is stored with each message, as the number
-of its update. Telegram has no transaction ids: what was sent when a process died is sent again, and may be there twice.
+of its update. It shows the next 100 and forgets an update when a later one is asked for: while one waits to be taken in
+again, only those are read. Telegram has no transaction ids: what was sent when a process died is sent again, and may be
+there twice.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from denizen.bridges.texts import draft_of, named, parts_of, utf16_units
 
 POLL_SECONDS: Final = 50
 UPDATES_AT_ONCE: Final = 100
+HOLDING_SECONDS: Final = 5
+"""How often the updates are read while one of them waits: the service would answer a long poll at once."""
 FILE_BYTES: Final = 20_000_000
 """The most that the Bot API hands out."""
 _WANTED: Final = ["message", "edited_message", "message_reaction"]
@@ -44,6 +48,10 @@ class TelegramAdapter:
         self._name = ""
         self._passed = 0
         """The number of the last update that is behind us, also of chats that are not connected."""
+        self._shown = 0
+        """The number of the last update of a chat that is not connected; it was looked at once."""
+        self._holds = False
+        """Whether an update waits, so that nothing after it may be confirmed."""
         self._poll: asyncio.Future[Any] | None = None
         self._reading = asyncio.Lock()
         self.drafts: Literal["none", "kept", "vanishing"] = "vanishing" if settings.streaming else "none"
@@ -55,6 +63,9 @@ class TelegramAdapter:
         """Wait for an update. Telegram answers only one who asks: reading cuts the wait short, and it begins anew."""
         wanted = {"timeout": POLL_SECONDS, "limit": 1, "allowed_updates": _WANTED}
         while True:
+            if self._holds:
+                await self._means.clock.sleep(HOLDING_SECONDS)
+                return
             async with self._reading:
                 asked = self._call("getUpdates", {**wanted, "offset": self._passed + 1}, POLL_SECONDS + REQUEST_SECONDS)
                 poll = self._poll = asyncio.ensure_future(asked)
@@ -76,9 +87,15 @@ class TelegramAdapter:
             except ServiceError as error:
                 raise error.as_unreadable() from error
 
+    def keep_unread(self, *, holds: bool) -> None:
+        self._holds = holds
+
     async def _read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
         if not self._name:
             self._name = str(as_object(await self._call("getMe", {})).get("username"))
+        if self._holds:
+            # A chat that is connected meanwhile begins when the update was taken in: here is no place for it yet.
+            return await self._batches(await self._updates(self._passed + 1), rooms)
         known = [int(cursor) for cursor in rooms.values() if cursor is not None]
         self._passed = max([self._passed, *known])
         new = [room for room, cursor in rooms.items() if cursor is None]
@@ -88,25 +105,31 @@ class TelegramAdapter:
                 self._passed = max([0, *[int(each["update_id"]) for each in newest]])
             return [Batch(room, (), str(self._passed)) for room in new]
         while found := await self._updates(self._passed + 1):
-            if batches := [each for update in found if (each := await self._batch(update, rooms)) is not None]:
-                # One batch for each update, in their order: whichever is stored last is how far all chats are read.
+            if batches := await self._batches(found, rooms):
                 return batches
             self._passed = int(found[-1]["update_id"])
         return ()
+
+    async def _batches(self, found: Sequence[Mapping[str, Any]], rooms: Mapping[str, str | None]) -> Sequence[Batch]:
+        """One batch for each update, in their order: whichever is stored last is how far all chats are read."""
+        return [each for update in found if (each := await self._batch(update, rooms)) is not None]
 
     async def _updates(self, offset: int) -> list[dict[str, Any]]:
         wanted = {"offset": offset, "timeout": 0, "limit": UPDATES_AT_ONCE, "allowed_updates": _WANTED}
         return cast("list[dict[str, Any]]", await self._call("getUpdates", wanted) or [])
 
     async def _batch(self, update: Mapping[str, Any], rooms: Mapping[str, str | None]) -> Batch | None:
-        room = updates.room_of(update)
-        if room is None or room not in rooms:
-            await self._tell_id(update, room)
+        room, number = updates.room_of(update), int(update["update_id"])
+        cursor = None if room is None else rooms.get(room)
+        if room is None or cursor is None:
+            if number > self._shown and room not in rooms:
+                await self._tell_id(update, room)
+                self._shown = number
             return None
-        if int(update["update_id"]) <= int(rooms[room] or 0):
+        if number <= int(cursor):
             return None
         events: list[Incoming] = updates.incoming(update, self._name, await self._files(update))
-        return Batch(room, events, str(update["update_id"]))
+        return Batch(room, events, str(number))
 
     async def _tell_id(self, update: Mapping[str, Any], room: str | None) -> None:
         """Say what the id of a chat is that is not connected, to somebody who asks with /start or /id."""

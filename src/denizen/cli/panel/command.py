@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.console import print_json, printable, stderr, stdout
+from denizen.cli.console import print_json, printable, stderr, stdout, write_document
 from denizen.cli.mind import as_told
 from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
@@ -164,12 +164,10 @@ def transcript(
         return await client.panel_transcript(there.id)
 
     text = in_panel(api, panel, work)
-    if output is not None:
-        output.write_text(text, encoding="utf-8")
-    elif api.as_json:
+    if api.as_json and output is None:
         print_json({"markdown": text})
     else:
-        sys.stdout.write(text)
+        write_document(text, output)
 
 
 @app.command()

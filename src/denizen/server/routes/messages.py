@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
 from fastapi import Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from denizen.access import openings
 from denizen.access.requesters import Requester, find_space
+from denizen.app import Runtime
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, FileId, MessageId, SpaceId
 from denizen.memory import stored_policies
@@ -21,9 +24,10 @@ from denizen.server.shapes.spaces import EditMessage, PostMessage, message_out
 from denizen.server.sse import EventStream
 from denizen.server.streams.audience import SpaceReader
 from denizen.server.streams.sharing import read_space
-from denizen.shapes.examples import ADA, THING, event_stream
+from denizen.shapes.examples import ADA, THING, event_stream, text_answer
 from denizen.shapes.spaces import MessageOut, MessagePage, PinnedMessages
-from denizen.spaces import posting
+from denizen.spaces import document, posting
+from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, storable
 
@@ -172,6 +176,44 @@ def _page(tx: Tx, space_id: str, reader: EntityId, after: int | None, before: in
 
 def _as_page(messages: list[Message], following: int | None) -> MessagePage:
     return MessagePage(messages=[message_out(each) for each in messages], next=following)
+
+
+@router.get(
+    "/api/spaces/{space_id}/transcript",
+    summary="Get the transcript of a space",
+    response_class=Response,
+    responses=text_answer("text/markdown", "Markdown.", "# Hall\n\n**Noor**, 2026-01-02 09:30 UTC\n\nHello.\n"),
+)
+async def get_space_transcript(request: Request, caller: Authenticated, space_id: str) -> Response:
+    """Every message up to now, oldest first."""
+    runtime = context_of(request).runtime
+    space, last = await runtime.db.read(_end_of, space_id, caller.entity.id)
+    return StreamingResponse(
+        _transcript(runtime, space, last, caller.entity.id), media_type="text/markdown; charset=utf-8"
+    )
+
+
+async def _transcript(runtime: Runtime, space: Space, last: int, reader: EntityId) -> AsyncGenerator[str]:
+    yield document.title(space.name)
+    after: int | None = 0
+    while after is not None:
+        found, after = await runtime.db.read(_transcript_page, space.id, reader, after, last)
+        yield "".join(map(document.markdown, found))
+
+
+def _end_of(tx: Tx, space_id: str, reader: EntityId) -> tuple[Space, int]:
+    space = openings.require_reader(tx, SpaceId(storable(space_id)), reader)
+    return space, posting.last_seq(tx, space.id)
+
+
+def _transcript_page(
+    tx: Tx, space_id: SpaceId, reader: EntityId, after: int, last: int
+) -> tuple[list[Message], int | None]:
+    """The next messages, and where to continue. A download does not go on for somebody who was removed meanwhile."""
+    openings.require_reader(tx, space_id, reader)
+    found = posting.messages_after(tx, space_id, after, limit=LONGEST_PAGE)
+    more = len(found) == LONGEST_PAGE and found[-1].seq < last
+    return [each for each in found if each.seq <= last], found[-1].seq if more else None
 
 
 @router.get(
