@@ -21,6 +21,7 @@ from denizen.bus.streams import agent_topic
 from denizen.consciousness import lease as leases
 from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected, NotFound
 from denizen.ids import AgentId, new_id
+from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.postgresql import PostgresqlDatabase
@@ -292,11 +293,18 @@ async def _has(asked: Awaitable[list[str]], line: str) -> bool:
     return line in await asked
 
 
-async def test_whoever_rests_has_its_cycle_opened_in_the_commit_of_the_message(ready_sqlite_url: str):
+@pytest.mark.parametrize(
+    ("memory", "cycle"),
+    [(None, {}), (MemoryOptions(), {}), (None, {"triage": {"skip_when": {"shorter_than": 10}}})],
+    ids=["plain", "with memory", "with triage"],
+)
+async def test_whoever_rests_has_its_cycle_opened_in_the_commit_of_the_message(
+    ready_sqlite_url: str, memory: MemoryOptions | None, cycle: dict[str, Any]
+):
     """One commit less: the message, its event and the open cycle are durable together."""
-    async with open_world(ready_sqlite_url) as world:
+    async with open_world(ready_sqlite_url, memory=memory) as world:
         held = Held("Answered.")
-        ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.", held)
+        ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.", held, cycle=cycle)
         async with world.denizen.living():
             await world.say(noor, "one", hall)
             await world.run()

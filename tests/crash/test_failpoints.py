@@ -125,6 +125,14 @@ def test_killed_while_summing_up(point: str, founded: Founded, tmp_path: Path) -
     killed_at_each(founded, tmp_path / "town", REMEMBERING, point, last, remembers=True)
 
 
+@pytest.mark.parametrize("point", around(["post_message", "open_cycle"]))
+def test_killed_while_a_message_opens_a_cycle_that_remembers(
+    point: str, founded: Founded, passes_remembering: dict[str, int], tmp_path: Path
+) -> None:
+    """On SQLite the two are one commit, unless memories are looked up first."""
+    killed_at_each(founded, tmp_path / "town", REMEMBERING, point, passes_remembering[point] // 2, remembers=True)
+
+
 def killed_at_each(
     founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...], point: str, later: int, **how: bool
 ) -> None:

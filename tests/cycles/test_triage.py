@@ -80,6 +80,22 @@ async def test_a_rule_skips_before_the_window_is_read_and_without_a_model(world:
     assert await world.transcript(hall) == ["Noor: Morning!", "Noor: What about the roses?", "Ada: Yes?"]
 
 
+async def test_what_triage_decides_about_is_not_opened_with_the_message_that_wakes_a_resting_agent(world: World):
+    """A message to it, and one in a space of two, is not triaged, and is."""
+    ada, noor, hall = await three_in_a_hall(world, *[reply("Yes?"), "Done."] * 2, cycle={"triage": SMALL_TALK})
+    async with world.denizen.living():
+        await world.say(noor, "What about the roses?", hall)
+        await world.run()
+        await world.say(noor, "Morning!", hall)
+        await world.run()
+        assert ("skip", "triage: rule") in await world.ledger(ada)
+        assert len(await world.cycles(ada)) == 1
+        await world.say(noor, "@ada Hey", hall)
+        await world.run()
+    assert len(await world.cycles(ada)) == 2
+    assert await check_database(world.denizen.db) == []
+
+
 async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(world: World):
     """It has one decision to make, its reason and its cost go to the ledger; the agent's own model is never asked."""
     sieve = register(world, skip("they talk about lunch"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -99,11 +100,17 @@ async def test_what_is_between_two_is_not_told_where_another_agent_listens(small
     assert len(await reminders(small_world, ada)) == 1
 
 
-@pytest.mark.parametrize("every", [1, 3])
-async def test_every_n_turns_is_every_n_turns(ready_sqlite_url: str, every: int):
+def awake(world: World, rests: bool) -> AbstractAsyncContextManager[object]:
+    """Inside, an agent that `rests` between its cycles has them opened by the messages that wake it."""
+    return world.denizen.living() if rests else nullcontext()
+
+
+@pytest.mark.parametrize(("every", "rests"), [(1, False), (3, False), (1, True), (3, True)])
+async def test_every_n_turns_is_every_n_turns(ready_sqlite_url: str, every: int, rests: bool):
     """Not every N + 1: with N = 3, the first, the fourth and the seventh turn are reminded."""
     presets = {**PRESETS, "routing": {"reviewEveryNTurns": every}, "memoryCompaction": {"defaultProfile": "off"}}
-    async with open_world(ready_sqlite_url, memory=MemoryOptions(presets=lambda: presets)) as world:
+    options = MemoryOptions(presets=lambda: presets)
+    async with open_world(ready_sqlite_url, memory=options) as world, awake(world, rests):
         ada, noor, kitchen = await a_home(world)
         turns: list[int] = []
         for turn in range(1, 8):
@@ -114,10 +121,12 @@ async def test_every_n_turns_is_every_n_turns(ready_sqlite_url: str, every: int)
         assert turns == list(range(1, 8, every))
 
 
-async def test_every_0_turns_is_never_also_in_a_running_conversation(ready_sqlite_url: str):
+@pytest.mark.parametrize("rests", [False, True])
+async def test_every_0_turns_is_never_also_in_a_running_conversation(ready_sqlite_url: str, rests: bool):
     presets = {**PRESETS, "memoryCompaction": {"defaultProfile": "off"}}
     now: list[dict[str, Any]] = [presets]
-    async with open_world(ready_sqlite_url, memory=MemoryOptions(presets=lambda: now[0])) as world:
+    options = MemoryOptions(presets=lambda: now[0])
+    async with open_world(ready_sqlite_url, memory=options) as world, awake(world, rests):
         ada, noor, kitchen = await a_home(world)
         told: list[int] = []
         for turn, every in enumerate([1, 1, 0, 0, 0, 1], start=1):
@@ -129,13 +138,15 @@ async def test_every_0_turns_is_never_also_in_a_running_conversation(ready_sqlit
         assert told == [1, 2, 6]
 
 
-@pytest.mark.parametrize("forced", [True, False])
+@pytest.mark.parametrize(("forced", "rests"), [(True, False), (False, False), (True, True), (False, True)])
 async def test_memories_are_looked_for_again_whenever_compaction_runs_if_that_is_wanted(
-    ready_sqlite_url: str, forced: bool
+    ready_sqlite_url: str, forced: bool, rests: bool
 ):
-    """`forceReviewOnCompaction`: long before the next turn of the cadence, and not without it."""
+    """`forceReviewOnCompaction`: long before the next turn of the cadence, and not without it; also where the
+    conversation was summarized while the agent rested."""
     presets = {**PRESETS, "routing": {"reviewEveryNTurns": 50, "forceReviewOnCompaction": forced}}
-    async with open_world(ready_sqlite_url, memory=MemoryOptions(presets=lambda: presets)) as world:
+    options = MemoryOptions(presets=lambda: presets)
+    async with open_world(ready_sqlite_url, memory=options) as world, awake(world, rests):
         utility(world, written("They talked of a violin."))
         ada, noor, kitchen = await a_home(world)
         await remembered(world, noor, kitchen, "The first violin is red.")

@@ -310,7 +310,7 @@ class Equipment:
         budgets = agent.definition.budget, agent.shared_budget
         if any(each is not None and each.in_dollars for each in budgets) and not await self._has_price(model, name):
             return None
-        return Sieve(Triage(model=name), model, name, prices=self.prices, shared_spaces_only=True)
+        return Sieve(Triage(model=name), model, name, prices=self.prices, where="shared")
 
     async def _has_price(self, model: Model, name: str) -> bool:
         # The first read of the price list is slow.

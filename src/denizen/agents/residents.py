@@ -533,6 +533,8 @@ class Residents:
                     continue
                 opened = found
             if opened is not None:
+                if deps.reminder is not None:
+                    deps.reminder.passed(mind, opened.cycle.events)
                 if opened.era is not None:
                     mind.begin_era(opened.era)
                 deps.toolboxes[mind.era.profile].archived = True
@@ -554,10 +556,8 @@ class Residents:
     async def _waking(self, mind: Mind, deps: CycleDeps) -> Waking:
         waking = _plain_waking(mind, deps)
         if mind.window.strategy == "semantic":
-            waking = replace(waking, recalling=await remind(self._db, deps.embedder, mind))
-        if deps.reminder is None:
-            return waking
-        return replace(waking, unreminded=deps.reminder.not_yet(mind), remembered=shown_in(mind.past))
+            return replace(waking, recalling=await remind(self._db, deps.embedder, mind))
+        return waking
 
     async def _open(self, mind: Mind, reminder: Reminder | None, waking: Waking) -> OpenedCycle | Stale | None:
         """Open the next cycle; where a memory lookup is due, recall memories first."""
@@ -568,12 +568,11 @@ class Residents:
             opened = await self._db.write(open_cycle, mind.lease, waking)
         if opened == "remind":
             assert reminder is not None
-            reminded = replace(waking, looked=True, unreminded=None, reminding=await reminder.before_cycle(mind))
+            reminded = replace(waking, looked=True, is_lookup_due=None, reminding=await reminder.before_cycle(mind))
             opened = await self._db.write(open_cycle, mind.lease, reminded)
             assert opened != "remind"
         assert not isinstance(opened, Unread)
-        if reminder is not None and isinstance(opened, OpenedCycle):
-            reminder.passed(mind, opened.cycle.events)
+        assert opened != "untriaged"
         return opened
 
     async def _one(self, deps: CycleDeps, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
@@ -702,7 +701,8 @@ def _count_compaction(deps: CycleDeps, outcome: str) -> None:
 
 
 def _plain_waking(mind: Mind, deps: CycleDeps) -> Waking:
-    """The input of the next cycle, except what has to be searched for."""
+    """The input of the next cycle, except what has to be searched for. Triage has decided."""
+    reminder = deps.reminder
     return Waking(
         mind.identity,
         mind.version,
@@ -711,6 +711,8 @@ def _plain_waking(mind: Mind, deps: CycleDeps) -> Waking:
         deps.toolboxes,
         mind.next_seq,
         profiling=deps.profiling(),
+        is_lookup_due=None if reminder is None else partial(reminder.is_due, mind),
+        remembered=frozenset() if reminder is None else shown_in(mind.past),
         profile=deps.profile,
         sees=sees(deps.model),
     )
@@ -721,11 +723,16 @@ LOOKS_BACK: Final = ("semantic", *WITH_A_WRITER)
 
 
 def _ready_waking(mind: Mind, deps: CycleDeps) -> Waking | None:
-    """The input of the next cycle if it does not depend on what will wake the agent, or on when."""
-    if deps.sieve is not None or deps.reminder is not None or mind.window.strategy in LOOKS_BACK:
+    """The input of the next cycle if it does not depend on what will wake the agent, or on when.
+
+    Where memories have to be looked up for what wakes it, or triage has to decide, the cycle is not opened with it.
+    """
+    if mind.window.strategy in LOOKS_BACK:
         return None
     waking = _plain_waking(mind, deps)
-    return waking if waking.profiling is None else None
+    if waking.profiling is not None:
+        return None
+    return waking if deps.sieve is None else replace(waking, untriaged=deps.sieve.where)
 
 
 def _identity(agent: Agent) -> Identity:

@@ -6,7 +6,7 @@ Each function is one transaction, begins with the fence, and changes nothing but
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -18,11 +18,12 @@ from denizen.consciousness import eras, log, privacy, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import Profile
-from denizen.cycles import requested, seeing
+from denizen.cycles import requested, seeing, triage
 from denizen.cycles.ending import interrupt_cycle, undo_cycle
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, find_open
 from denizen.cycles.seeing import Unread
+from denizen.cycles.triage import TriagedSpaces
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
@@ -71,8 +72,8 @@ class Waking:
     """The basis for choosing its profiles, if the server has any."""
     reminding: reminding.FoundReminders | None = None
     """Long-term memories that it may be shown."""
-    unreminded: frozenset[frozenset[str]] | None = None
-    """The conversations that it may enter without a memory lookup; None: all."""
+    is_lookup_due: Callable[[frozenset[str]], bool] | None = None
+    """Whether memories have to be looked up before it enters this conversation; None: never."""
     remembered: frozenset[str] = frozenset()
     """The ids of the memories that it was shown before and still sees."""
     profile: Profile = "normal"
@@ -81,6 +82,8 @@ class Waking:
     """Whether its model can be shown pictures."""
     looked: bool = False
     """Whether it has waited for pictures that are still being read."""
+    untriaged: TriagedSpaces | None = None
+    """Where triage has yet to decide whether it thinks; None: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ Stale = Literal["stale"]
 """The agent's definition has changed since it was loaded."""
 Remind = Literal["remind"]
 """A memory lookup is due before the cycle can open."""
+Untriaged = Literal["untriaged"]
+"""Triage has to decide before the cycle can open."""
 
 _state = statement(
     select(
@@ -115,7 +120,7 @@ _keep_tools = insert_ignore(toolsets, "digest, tools")
 _open = insert_into(cycles, "id, agent_id, first_seq, started_at, active_space_id, told, outside_from")
 
 
-def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Remind | Unread | None:
+def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Remind | Untriaged | Unread | None:
     """Take the events that wake the agent, and as many others as fit, into a new cycle. None if nothing wakes it."""
     fence(tx, lease, lambda tx: _prefetch(tx, lease.agent_id))
     agent_id = lease.agent_id
@@ -130,8 +135,10 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Re
         return None
     if version != waking.version:
         return "stale"
+    if waking.untriaged is not None and not triage.must_think(tx, waiting, waking.untriaged):
+        return "untriaged"
     spaces = reminding.spaces_of(batch)
-    if waking.unreminded is not None and spaces and spaces not in waking.unreminded:
+    if waking.is_lookup_due is not None and spaces and waking.is_lookup_due(spaces):
         return "remind"
     if waking.sees and not waking.looked and (unread := seeing.unread_pictures(tx, batch)):
         return unread

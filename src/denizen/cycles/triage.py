@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import structlog
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
@@ -59,6 +59,9 @@ _ROLE_CHARACTERS: Final = 600
 _REASON_CHARACTERS: Final = 300
 
 
+TriagedSpaces = Literal["all", "shared"]
+"""The spaces whose messages are triaged: all, or only those with several agents."""
+
 Judge = Callable[[Sequence[Event]], str | None]
 """Returns the reason to skip these events, or None if they should be thought about."""
 
@@ -81,8 +84,8 @@ class Sieve:
     organization_id: OrganizationId = _NO_ORGANIZATION
     metrics: Metrics | None = None
     """Counts what was skipped, and what asking has used."""
-    shared_spaces_only: bool = False
-    """Whether only messages in spaces with several agents are triaged."""
+    where: TriagedSpaces = "all"
+    """Where messages are triaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ async def sift(sieve: Sieve, db: Database, lease: Lease, identity: Identity, ver
     is no longer of this `version`, nothing is skipped: its owner may want something else now.
     """
     while True:
-        waiting = await db.read(_look, lease.agent_id, version, shared_spaces_only=sieve.shared_spaces_only)
+        waiting = await db.read(_look, lease.agent_id, version, sieve.where)
         if waiting is None or kept.intersection(event.number for event in waiting):
             return True
         if not waiting:
@@ -130,18 +133,27 @@ _members = statement(
 _version = select_where(agents, "version", "id", parking.MAY_THINK)
 
 
-def _look(tx: Tx, agent_id: AgentId, version: int, *, shared_spaces_only: bool) -> list[Event] | None:
+def _look(tx: Tx, agent_id: AgentId, version: int, where: TriagedSpaces) -> list[Event] | None:
     """The events that would wake the agent, as many as can be shown at once; None if it has to think in any case."""
     if open_cycle_id(tx, agent_id) is not None or tx.one(_version, id=agent_id, now=tx.now) != (version,):
         return None
-    waking = [event for event in delivery.pending(tx, agent_id) if event.wakes]
-    if any(_is_certain(event) or (shared_spaces_only and event.space_id is None) for event in waking):
+    waiting = delivery.pending(tx, agent_id)
+    if must_think(tx, waiting, where):
         return None
+    waking = [event for event in waiting if event.wakes]
+    return waking[: take_that_fit(waking, max_tokens=_INBOX_TOKENS, text_chars=_EVENT_CHARACTERS)]
+
+
+def must_think(tx: Tx, waiting: Sequence[Event], where: TriagedSpaces) -> bool:
+    """Whether the agent thinks about these waiting events in any case: one of those that wake it is not triaged."""
+    waking, shared_only = [event for event in waiting if event.wakes], where == "shared"
+    if any(_is_certain(event) or (shared_only and event.space_id is None) for event in waking):
+        return True
     for space_id in {event.space_id for event in waking if event.space_id is not None}:
         members, agents_there = tx.one(_members, space_id=space_id) or (0, 0)
-        if members <= 2 or (shared_spaces_only and agents_there < 2):
-            return None
-    return waking[: take_that_fit(waking, max_tokens=_INBOX_TOKENS, text_chars=_EVENT_CHARACTERS)]
+        if members <= 2 or (shared_only and agents_there < 2):
+            return True
+    return False
 
 
 def _is_certain(event: Event) -> bool:

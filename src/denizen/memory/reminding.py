@@ -109,15 +109,15 @@ class Reminder:
                 if space_id in spaces:
                     known[spaces] = replace(last, compacted=True)
 
-    def not_yet(self, mind: Mind) -> frozenset[frozenset[str]] | None:
-        """Returns the conversations in which no recall is due; None if there is nothing to recall in any.
+    def is_due(self, mind: Mind, spaces: frozenset[str]) -> bool:
+        """Returns whether memories have to be recalled before a cycle in this conversation.
 
-        Called before each cycle, so it does not read the database.
+        Asked while each cycle opens, by the thread that writes to the database: it reads only what is in memory.
         """
         if not self._configuration.now().long_term.enabled:
-            return None
-        known = self._known(mind.lease.agent_id).items()
-        return frozenset(spaces for spaces, last in known if self._why(mind, last) is None)
+            return False
+        last = self._known(mind.lease.agent_id).get(spaces)
+        return last is None or self._why(mind, last) is not None
 
     def passed(self, mind: Mind, events: Iterable[Event]) -> None:
         """Notes that a cycle with these events was opened: it counts as a turn of that conversation."""
