@@ -9,13 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, as_mention
-from denizen.cli.console import printable, stderr, stdout
+from denizen.cli.console import new_table, printable, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.errors import InvalidInput, RequestRefused
@@ -195,7 +194,7 @@ def show(console: Console, named: str, receipt: ReceiptOut) -> None:
 
 
 def _table(receipt: ReceiptOut) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("where")
     table.add_column("rows", justify="right")
     for name, count in sorted(receipt.removed.items(), key=lambda each: (-each[1], each[0])):
