@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, func, select
 
 from denizen.amounts import human_size
 from denizen.clock import SECOND
-from denizen.errors import FileTooLarge, InvalidInput, NotFound, QuotaExceeded
+from denizen.errors import FileTooLarge, InvalidInput, QuotaExceeded, existing
 from denizen.files.reading import kind_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import (
@@ -234,10 +234,7 @@ def used_by(tx: Tx, organization_id: OrganizationId) -> int:
 
 
 def get(tx: Tx, file_id: str) -> File:
-    row = tx.one(_get, id=storable(file_id))
-    if row is None:
-        raise NotFound("file", file_id)
-    return File(*row)
+    return File(*existing(tx.one(_get, id=storable(file_id)), "file", file_id))
 
 
 def content_with(tx: Tx, organization_id: OrganizationId, digest: str) -> str | None:
