@@ -19,6 +19,7 @@ from denizen.cli.findings import counted
 from denizen.client import Agent, AgentDetail, Client
 from denizen.errors import InvalidInput
 from denizen.shapes.agents import AgentTrouble
+from denizen.shortening import short_line
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage agents.")
 
@@ -228,8 +229,7 @@ def _trouble(trouble: AgentTrouble) -> Text:
 
 
 def _cut(text: str, characters: int) -> str:
-    line = printable(text).replace("\n", " ")
-    return line if len(line) <= characters else line[: characters - 1] + "…"
+    return short_line(printable(text), characters)
 
 
 def _print(api: Api, found: AgentDetail) -> None:

@@ -20,6 +20,7 @@ from denizen.client import Client
 from denizen.errors import InvalidInput, RequestRefused
 from denizen.inbox.format import one_line, quoted_name
 from denizen.shapes.forgetting import ReceiptOut
+from denizen.shortening import shortened
 
 if TYPE_CHECKING:
     from denizen.shapes.vocabulary import ForgetKind as Kind
@@ -128,8 +129,7 @@ async def _the_message(client: Client, id: str) -> _Subject:
     except RequestRefused:
         # An admin may forget a message that was not posted to them.
         return _Subject("message", id, f"message {id}")
-    text = one_line(printable(found.text))
-    shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+    shown = shortened(one_line(printable(found.text)), SHOWN_CHARACTERS)
     who, there = printable(found.author.name), quoted_name(printable(where.name))
     return _Subject("message", found.id, f"message {found.seq} in {there}, {who}: {shown}")
 
