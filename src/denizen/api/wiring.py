@@ -95,6 +95,8 @@ READY_SECONDS: Final = 3
 """How long the database may take to answer a readiness check."""
 ANSWERING: Final = "answer to a call"
 """The purpose with which the answer address of a service is signed."""
+_FOR_EVERY_INSTANCE: Final = (WAKE, PANEL, STOP, TO_SEND)
+"""The topics of hints that other instances take too."""
 
 
 class Wiring:
@@ -355,28 +357,17 @@ class Wiring:
         the bus.
         """
         for topic, payload in announcements:
-            if self._shared_bus and topic in (WAKE, PANEL, STOP, TO_SEND):
-                self._bus.publish(topic, {**payload, "by": self.instance})
-            if topic == WAKE:
-                if self._residents is not None:
-                    for agent_id in woken(payload):
-                        self._residents.hint(agent_id)
+            if topic in _FOR_EVERY_INSTANCE:
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
+                self._take_hint(topic, payload)
             elif topic == PLANNED:
                 # The instance that made the plan waits for it; if it is gone by then, a sweep of another finds it.
                 if self._residents is not None:
                     self._residents.expect(Instant(int(str(payload["at"]))))
-            elif topic == PANEL:
-                if self._moderator is not None:
-                    self._moderator.hint()
             elif topic == TO_READ:
                 # Lost if no agents run here: a process that runs them looks regularly.
                 self._read_files()
-            elif topic == STOP:
-                if (told := hinted(payload)) is not None:
-                    self._stop_hints.hint(*told)
-            elif topic == TO_SEND:
-                if self._bridge_runner is not None:
-                    self._bridge_runner.hear(payload)
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -389,6 +380,30 @@ class Wiring:
                 elif payload.get("type") == "call.changed" and self.hint_news is not None:
                     self.hint_news()
                 self._bus.publish(topic, payload)
+
+    def _take_hint(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
+        """Called for a hint of this or another instance: there may be something to do for what runs here."""
+        if topic == WAKE:
+            if self._residents is not None:
+                for agent_id in woken(payload):
+                    self._residents.hint(agent_id)
+        elif topic == PANEL:
+            if self._moderator is not None:
+                self._moderator.hint()
+        elif topic == STOP:
+            if (told := hinted(payload)) is not None:
+                self._stop_hints.hint(*told)
+        elif self._bridge_runner is not None:
+            self._bridge_runner.hear(payload)
+
+    def _look_everywhere(self) -> None:
+        """Called when hints of other instances were lost. Woken agents are found by the sweep, and requests to stop at
+        the next renewal of the leases.
+        """
+        if self._moderator is not None:
+            self._moderator.hint()
+        if self._bridge_runner is not None:
+            self._bridge_runner.hint_all()
 
     def _read_files(self) -> None:
         if self._file_reading is not None:
@@ -468,14 +483,12 @@ class Wiring:
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
-                from denizen.agents.hints import hearing_stops, listening
-                from denizen.bridges.hints import hearing_bridges
-                from denizen.panel.hints import overhearing
+                from denizen.bus.hearing import hearing_others
 
-                await stack.enter_async_context(listening(self._bus, residents, self.instance))
-                await stack.enter_async_context(hearing_stops(self._bus, self._stop_hints, self.instance))
-                await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
-                await stack.enter_async_context(hearing_bridges(self._bus, self._bridge_runner, self.instance))
+                for topic in _FOR_EVERY_INSTANCE:
+                    hear = partial(self._take_hint, topic)
+                    others = hearing_others(self._bus, topic, self.instance, hear, missed=self._look_everywhere)
+                    await stack.enter_async_context(others)
             self._moderator.hint()
             await budgets.reconsider_server(self.db)
             await self._bridge_runner.look()
