@@ -13,6 +13,7 @@ from denizen.shortening import short_line
 
 SHORT_ANSWERS: Final[Mapping[str, JsonValue]] = {"/yes": {"confirmed": True}, "/no": {"confirmed": False}}
 """The commands that are answers by themselves."""
+QUESTION_CHARACTERS: Final = 60
 ARGUMENT_CHARACTERS: Final = 80
 ANSWER_CHARACTERS: Final = 120
 _LATE: Final = "A late answer still reaches the agent."
@@ -68,9 +69,9 @@ def whole(call: Call) -> str:
     return "\n".join([sentence(call) or in_words(call), *details(call)])
 
 
-def in_short(call: Call, characters: int = 60) -> str:
+def in_short(call: Call) -> str:
     """Returns the question in a few words."""
-    return short_line(sentence(call) or in_words(call), characters)
+    return short_line(sentence(call) or in_words(call), QUESTION_CHARACTERS)
 
 
 def answer_in_words(call: Call) -> str:
