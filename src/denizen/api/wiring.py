@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from pydantic_ai.models import Model
 
+    from denizen.access.payloads import SentFile
     from denizen.agents.advising import Advising
     from denizen.agents.equipping import Equipment
     from denizen.agents.residents import Residents
@@ -520,13 +521,13 @@ class Wiring:
             self.vault,
             self._outside.outbound,
             self.bridge_policy,
-            self.store_incoming_file,
+            self.store_file,
             Files(self).read,
         )
         return BridgeRunner(deps, instance=self.instance, pace=self._pace)
 
-    async def store_incoming_file(self, author: EntityId, file: IncomingFile, file_id: FileId) -> File:
-        """Uploads a file that came through a bridge, once."""
+    async def store_file(self, author: EntityId, file: IncomingFile | SentFile | ToolFile, file_id: FileId) -> File:
+        """Uploads a file that came through a bridge, a webhook or a tool, once."""
         from denizen.api.files import Files
 
         return await Files(self).upload(author, file.data, name=file.name, media_type=file.media_type, id=file_id)
@@ -688,7 +689,7 @@ class Wiring:
             server_budget=self.server_budget,
             prompt_config=self.prompt_config,
             contexts=self.contexts,
-            store_file=self._store_file,
+            store_file=self.store_file,
         )
 
     def _make_eliciting(self) -> Eliciting:
@@ -709,11 +710,6 @@ class Wiring:
     async def outbound(self) -> Outbound:
         """HTTP to public hosts, and to those that are allowed by name."""
         return await self._outside.outbound()
-
-    async def _store_file(self, agent_id: AgentId, file: ToolFile, file_id: FileId) -> File:
-        from denizen.api.files import Files
-
-        return await Files(self).upload(agent_id, file.data, name=file.name, media_type=file.media_type, id=file_id)
 
     def answer_address(self, call_id: str) -> str:
         """Returns the address at which a service gives its answer to a call; knowing the address is enough to
