@@ -166,7 +166,7 @@ def make_database_once(server_url: str, name: str, lock: Path, fill: Callable[[s
 _HANG_UP = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL(%s)"
 )
-_CLEAN = """
+_CLEAN = sql.SQL("""
 CREATE FUNCTION pg_temp.clean() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     grown text[] := '{{}}';
@@ -179,17 +179,17 @@ BEGIN
     PERFORM setval(format('%I.%I', schemaname, sequencename), start_value, false)
         FROM pg_sequences WHERE last_value IS NOT NULL;
 END $$
-"""
-_DELETION = """
-    IF EXISTS (SELECT FROM {name}) THEN
-        DELETE FROM {name};
+""")
+_DELETION = sql.SQL("""
+    IF EXISTS (SELECT FROM {table}) THEN
+        DELETE FROM {table};
         -- What was deleted keeps its place. Up to ten pages, PostgreSQL plans as for a new table; long texts are stored
         -- beside them.
-        IF pg_relation_size('{name}') > 10 * 8192 OR pg_table_size('{name}') > 1024 * 1024 THEN
-            grown := grown || '{name}'::text;
+        IF pg_relation_size({name}) > 10 * 8192 OR pg_table_size({name}) > 1024 * 1024 THEN
+            grown := grown || {name}::text;
         END IF;
     END IF;
-"""
+""")
 
 
 def clean_database(url: str, *, spare: Sequence[int] = ()) -> None:
@@ -207,8 +207,9 @@ def clean_database(url: str, *, spare: Sequence[int] = ()) -> None:
         connection.execute(_CLEANED)
     except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
         # A function of the connection's own: its statements are planned once, and what is empty costs next to nothing.
-        tables = connection.execute(_TABLES).fetchall()
-        connection.execute(_CLEAN.format(deletions="".join(_DELETION.format(name=name) for (name,) in tables)))
+        tables = [name for (name,) in connection.execute(_TABLES)]
+        deletions = [_DELETION.format(table=sql.Identifier(each), name=sql.Literal(each)) for each in tables]
+        connection.execute(_CLEAN.format(deletions=sql.SQL("").join(deletions)))
         connection.execute(_CLEANED)
     connection.execute("UPDATE alembic_version SET version_num = %s", [HEAD])
 

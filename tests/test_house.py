@@ -44,7 +44,7 @@ LAYERS = [
     {"models", "bus", "storage", "leased_tasks"},
     {"ids", "clock", "failpoints", "telemetry", "settings"},
     {"errors", "masking", "folding", "nearest", "shapes"},
-    {"amounts"},
+    {"amounts", "shortening"},
 ]
 """The rooms of the house, outermost first. A module imports from its own room and from layers further in, never from
 a layer further out nor from another room of its own layer."""

@@ -37,7 +37,7 @@ UNCLEAR_IN_COMMANDS: Final = re.compile(
 """An empty list says what is missing, and then which command fills it: "No tokens yet. Create one with …"."""
 _OUTCOME: Final = re.compile(r"\bnothing was( (applied|changed|forgotten|written)\b|\.)", re.IGNORECASE)
 """What a command did not do: no empty list."""
-_PRINTING: Final = ("print", "tell", "add_row", "echo")
+_PRINTING: Final = ("print", "print_list", "tell", "add_row", "echo")
 OF_PAGES: Final = re.compile(r"\bwhoever\b|\bunbidden\b|\bthe house\b|\bany more\b", re.IGNORECASE)
 """Those that no sentence of a page needs."""
 _CODE: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -60,7 +60,11 @@ DenizenError
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from denizen.amounts import human_size
+
+T = TypeVar("T")
 
 
 class DenizenError(Exception):
@@ -191,6 +195,13 @@ class NotFound(DenizenError):
         self.kind = kind
         self.identifier = identifier
         super().__init__(sentence or f"There is no {kind} {identifier!r}.")
+
+
+def existing(found: T | None, kind: str, identifier: str) -> T:
+    """Returns what was found. Raises `NotFound` if that is None."""
+    if found is None:
+        raise NotFound(kind, identifier)
+    return found
 
 
 class NotAMember(DenizenError):

@@ -20,7 +20,6 @@ from denizen.panel.context import (
     PersonMessage,
     RequestMessage,
     VoiceText,
-    capped,
     context,
     digest,
     omissions,
@@ -151,11 +150,6 @@ def test_what_the_others_said_is_capped_one_by_one() -> None:
     assert lines[-2].text.endswith("…\n\nPema Chödrön: short]")
 
 
-@pytest.mark.parametrize(("text", "shown"), [("four", "four"), ("fives", "fiv…"), ("to be", "to…"), ("", "")])
-def test_a_text_of_just_the_length_is_not_capped(text: str, shown: str) -> None:
-    assert capped(text, 4) == shown
-
-
 def test_the_last_turn_of_the_others_can_be_hidden() -> None:
     persona = Persona("buber", "You are Martin Buber.")
     lines = context(persona, THREE, asked(4, "Now?"), characters=150_000, reference_characters=4_000, show_others=False)
@@ -178,16 +172,6 @@ def test_the_others_are_shown_in_cross_talk_as_the_panel_says(show_others: bool)
         show_others=show_others,
         task=crosstalk.TASK,
     )
-    whole = context(
-        persona,
-        THREE,
-        now,
-        characters=150_000,
-        reference_characters=4_000,
-        show_others=show_others,
-        task=crosstalk.TASK,
-    )
-    assert lines == whole
     assert any("Seth Godin turn 3 response" in line.text for line in lines) == show_others
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from denizen.spaces.directory import Entity
 from denizen.storage.database import statement
 from denizen.storage.schema import voice_feelings, voice_reflections, voice_signals, voice_stances
 from tests.panel.test_rounds import voices
-from tests.reflection.kitchens import CROSS, Pondering, utility
+from tests.reflection.kitchens import CROSS, ponder, utility
 from tests.world import World, as_text, open_world
 
 PATIENT = call("adjust", mood="patient")
@@ -51,6 +52,20 @@ async def board(
     return noor, await world.denizen.panels.create(
         "Board", [noor], advisors=who, model="m", reflection=reflection, **options
     )
+
+
+@asynccontextmanager
+async def while_pondering(world: World, *answers: Turn) -> AsyncGenerator[tuple[Entity, Panel, Advisor]]:
+    """Noor is cross with Seth; the block runs while a metaprompt about it is asked, which is then answered."""
+    pondering = ponder(world, *answers)
+    noor, panel = await board(world, "Seth")
+    (seth,) = await world.denizen.advisors.list(panel)
+    async with world.denizen.living():
+        await world.denizen.panels.ask(panel, noor, CROSS)
+        await pondering.begun.wait()
+        yield noor, panel, seth
+        pondering.may_answer.set()
+        await world.denizen.run_until_idle()
 
 
 async def ask(world: World, noor: Entity, panel: Panel, *texts: str) -> None:
@@ -203,8 +218,7 @@ async def test_counters_are_kept_apart_by_advisor_and_person(small_world: World)
 
 async def test_it_never_delays_the_next_round_and_is_cancelled_cleanly(small_world: World) -> None:
     """While metaprompts are asked, the next message is answered; stopped, they leave the mark, and it goes on later."""
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     noor, panel = await board(small_world, "Seth")
     (seth,) = await small_world.denizen.advisors.list(panel)
     async with small_world.denizen.living():
@@ -223,19 +237,12 @@ async def test_it_never_delays_the_next_round_and_is_cancelled_cleanly(small_wor
 
 async def test_what_is_forgotten_while_a_metaprompt_is_asked_does_not_come_back(world: World) -> None:
     """The model has read it and repeats it: the turn is reflected on again, without it."""
-    pondering = Pondering(call("adjust", mood="patient", reason=f"They said: {CROSS}", imprints={"said": CROSS}))
-    utility(world, model=pondering.model)
-    noor, panel = await board(world, "Seth")
-    async with world.denizen.living():
-        asked = await world.denizen.panels.ask(panel, noor, CROSS)
-        await pondering.begun.wait()
-        await world.denizen.spaces.forget_message(asked.message_id)
-        pondering.may_answer.set()
-        await world.denizen.run_until_idle()
+    answer = call("adjust", mood="patient", reason=f"They said: {CROSS}", imprints={"said": CROSS})
+    async with while_pondering(world, answer) as (_, panel, seth):
+        (asked,) = await world.denizen.spaces.messages(panel.space)
+        await world.denizen.spaces.forget_message(asked)
     assert "terrible" not in await kept(world)
-    assert (
-        await world.denizen.advisors.stance(panel, (await world.denizen.advisors.list(panel))[0])
-    ).reflected_turns == 1
+    assert (await world.denizen.advisors.stance(panel, seth)).reflected_turns == 1
 
 
 async def test_what_was_kept_of_someone_is_forgotten_with_them(world: World) -> None:
@@ -261,16 +268,8 @@ async def kept(world: World) -> str:
 
 
 async def test_what_someone_sets_meanwhile_stands(world: World) -> None:
-    pondering = Pondering(PATIENT)
-    utility(world, model=pondering.model)
-    noor, panel = await board(world, "Seth")
-    (seth,) = await world.denizen.advisors.list(panel)
-    async with world.denizen.living():
-        await world.denizen.panels.ask(panel, noor, CROSS)
-        await pondering.begun.wait()
+    async with while_pondering(world, PATIENT) as (noor, panel, seth):
         await world.denizen.advisors.set_state_of_mind(panel, seth, mood="curious", by=noor)
-        pondering.may_answer.set()
-        await world.denizen.run_until_idle()
     assert await runs(world, panel, seth) == [(None, None, "set", "changed")]
     now = await world.denizen.advisors.stance(panel, seth)
     assert (now.state.mood, now.reflected_turns) == ("curious", 1)
@@ -280,16 +279,8 @@ async def test_what_someone_sets_meanwhile_stands(world: World) -> None:
 
 
 async def test_an_advisor_that_was_removed_meanwhile_keeps_nothing(small_world: World) -> None:
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
-    noor, panel = await board(small_world, "Seth")
-    (seth,) = await small_world.denizen.advisors.list(panel)
-    async with small_world.denizen.living():
-        await small_world.denizen.panels.ask(panel, noor, CROSS)
-        await pondering.begun.wait()
+    async with while_pondering(small_world, PATIENT) as (_, panel, seth):
         await small_world.denizen.advisors.remove(panel, seth)
-        pondering.may_answer.set()
-        await small_world.denizen.run_until_idle()
     assert await kept(small_world) == "[]"
     with pytest.raises(NotFound):
         await small_world.denizen.advisors.stance(panel, seth)
@@ -348,8 +339,7 @@ async def test_a_sweep_finds_a_turn_whose_process_ended_before_it_was_reflected_
 
 async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(world: World) -> None:
     """While one that is alive reflects on it, no other does; what one that is gone comes back with is refused."""
-    pondering = Pondering(PATIENT)
-    utility(world, model=pondering.model)
+    pondering = ponder(world, PATIENT)
     noor, panel = await board(world, "Seth")
     (seth,) = await world.denizen.advisors.list(panel)
     denizen, another = world.denizen, Claimant("another", LEASE_SECONDS)

@@ -8,6 +8,7 @@ from pydantic_ai.messages import ModelMessage
 from sqlalchemy import func, select
 
 from denizen import Runtime
+from denizen.bus.hearing import hearing_others
 from denizen.bus.local import LocalBus
 from denizen.bus.streams import PANEL
 from denizen.clock import SECOND
@@ -17,7 +18,6 @@ from denizen.models.scripted import Info, Turn
 from denizen.panel import taking
 from denizen.panel.advisors import COLOURS
 from denizen.panel.background import PendingTurn
-from denizen.panel.hints import overhearing
 from denizen.panel.moderator import Moderator
 from denizen.storage.database import statement, value
 from denizen.storage.schema import replies
@@ -119,7 +119,8 @@ async def test_what_another_process_asks_is_answered_at_once(small_world: World)
     noor, panel = await a_panel(world, voices(echoing), "Seth")
     async with Runtime(world.url, clock=world.clock, models={"m": voices(echoing)}, pace=UNHURRIED) as other:
         moderator = Moderator(other.panel_deps(), instance="here", pace=UNHURRIED)
-        async with moderator, overhearing(bus, moderator, "here"):
+        hearing = hearing_others(bus, PANEL, "here", lambda _: moderator.hint(), missed=moderator.hint)
+        async with moderator, hearing:
             # The first sweep finds nothing.
             await moderator.run_until_idle()
             asked = await world.denizen.panels.ask(panel, noor, "Sell or stay?")

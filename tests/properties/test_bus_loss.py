@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from pydantic import JsonValue
 from pydantic_ai.messages import ModelMessage
 
-from denizen.agents.hints import listening
 from denizen.agents.pace import SWEEP_SECONDS, Pace
 from denizen.agents.registry import Agent
 from denizen.app import Runtime
+from denizen.bus.hearing import hearing_others
 from denizen.bus.local import LocalBus
-from denizen.bus.streams import WAKE
+from denizen.bus.streams import WAKE, woken
 from denizen.clock import ManualClock
 from denizen.models.scripted import Info, Turn, call, forever, reply, skip
 from denizen.spaces.directory import Entity, Space
@@ -111,10 +112,15 @@ async def test_whoever_cannot_follow_the_hints_begins_to_listen_anew(ready_sqlit
     """More of them than it could hear ended the whole house."""
     runtime = DeafRuntime(ready_sqlite_url, clock=ManualClock(), models={"answering": forever(answer)})
     bus = LocalBus()
+
+    def wake(payload: Mapping[str, JsonValue]) -> None:
+        for agent_id in woken(payload):
+            residents.hint(agent_id)
+
     async with (
         house([runtime]) as (noor, agents, rooms),
         runtime.living() as residents,
-        listening(bus, residents, "here", most_unheard=10),
+        hearing_others(bus, WAKE, "here", wake, missed=lambda: None, most_unheard=10),
     ):
         for _ in range(11):
             bus.publish(WAKE, {"agents": []})

@@ -39,6 +39,13 @@ def utility(world: World, *turns: Any, model: ScriptedModel | None = None) -> Sc
     return found
 
 
+def ponder(world: World, *answers: Turn) -> Pondering:
+    """Metaprompts are asked of a model that answers them when it may."""
+    pondering = Pondering(*answers)
+    utility(world, model=pondering.model)
+    return pondering
+
+
 async def kitchen(world: World, turns: int = 10, **reflection: Any) -> tuple[Agent, Entity, Space]:
     settings = {"profile": "basic", "model": "utility", **reflection}
     ada = await world.agent("Ada", *[reply("I see."), "Done."] * turns, reflection=settings)

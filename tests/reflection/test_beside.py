@@ -26,7 +26,7 @@ from denizen.reflection.stance_store import AGENTS, ReflectedTurn, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
 from denizen.storage.schema import call_reservations, reflections, stances
-from tests.reflection.kitchens import CROSS, Pondering, kitchen, runs, say, utility
+from tests.reflection.kitchens import CROSS, Pondering, kitchen, ponder, runs, say, utility
 from tests.world import World, as_text
 
 PATIENT = call("adjust", mood="patient")
@@ -35,8 +35,7 @@ CHANGED = (1, "frustration_recovery", "user_frustrated", "changed")
 
 async def test_it_never_delays_the_next_message_and_is_cancelled_cleanly(small_world: World):
     """While a metaprompt is asked, the agent answers; stopped, it leaves the mark, and the next process goes on."""
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     ada, noor, room = await kitchen(small_world)
     async with small_world.denizen.living() as residents:
         await small_world.say(noor, CROSS, room)
@@ -55,8 +54,7 @@ async def test_it_never_delays_the_next_message_and_is_cancelled_cleanly(small_w
 
 async def test_reflection_never_touches_the_status_of_its_agent(small_world: World):
     """Elsewhere it saved the state "processing", and wedged the agent."""
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     ada, noor, room = await kitchen(small_world)
     async with small_world.denizen.living() as residents:
         await small_world.say(noor, CROSS, room)
@@ -75,11 +73,11 @@ async def test_reflection_never_touches_the_status_of_its_agent(small_world: Wor
 
 async def test_what_is_forgotten_while_a_metaprompt_is_asked_does_not_come_back(world: World):
     """The model has read it and repeats it: the cycle is reflected on again, without it. Both calls are paid."""
-    pondering = Pondering(
+    pondering = ponder(
+        world,
         call("adjust", mood="patient", reason=f"They said: {CROSS}", imprints={"said": CROSS}),
         call("adjust", mood="curious", reason="They ask for tea."),
     )
-    utility(world, model=pondering.model)
     ada, noor, room = await kitchen(world)
     async with world.denizen.living() as residents:
         cross = await world.say(noor, CROSS, room)
@@ -101,8 +99,7 @@ _stances, _reflections = statement(select(stances)), statement(select(reflection
 
 
 async def test_a_try_is_not_applied_where_something_was_forgotten_meanwhile(small_world: World):
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     ada, noor, room = await kitchen(small_world, profile="off")
     said = await small_world.say(noor, CROSS, room)
     trying = asyncio.ensure_future(
@@ -118,8 +115,7 @@ async def test_a_try_is_not_applied_where_something_was_forgotten_meanwhile(smal
 
 async def test_what_someone_sets_meanwhile_stands(world: World):
     """The answer is to a question that nobody has any more; the turn is over all the same."""
-    pondering = Pondering(PATIENT)
-    utility(world, model=pondering.model)
+    pondering = ponder(world, PATIENT)
     ada, noor, room = await kitchen(world)
     async with world.denizen.living() as residents:
         await world.say(noor, CROSS, room)
@@ -139,8 +135,7 @@ async def test_what_someone_sets_meanwhile_stands(world: World):
 
 
 async def test_an_agent_that_has_left_meanwhile_keeps_nothing_of_the_conversation(small_world: World):
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     ada, noor, room = await kitchen(small_world)
     async with small_world.denizen.living() as residents:
         await small_world.say(noor, CROSS, room)
@@ -161,8 +156,7 @@ async def test_an_agent_that_has_left_meanwhile_keeps_nothing_of_the_conversatio
 @pytest.mark.parametrize("how", ["edited", "suspended", "deleted"])
 async def test_an_agent_that_shall_not_reflect_any_more_does_not_go_on(small_world: World, how: str):
     """What is under way ends; the cycles after it wait until it shall again, or for ever."""
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     ada, noor, room = await kitchen(small_world)
     denizen = small_world.denizen
     async with denizen.living() as residents:
@@ -220,8 +214,7 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
 
 async def test_whom_another_process_lives_with_is_left_to_it(world: World):
     """Until its lease is over."""
-    pondering = Pondering(PATIENT)
-    utility(world, model=pondering.model)
+    pondering = ponder(world, PATIENT)
     ada, noor, room = await kitchen(world)
     async with world.denizen.living():
         await world.say(noor, CROSS, room)
@@ -238,8 +231,7 @@ async def test_whom_another_process_lives_with_is_left_to_it(world: World):
 
 async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_cycle(world: World):
     """The agent sleeps, so no lease says that another instance reflects on its cycle: a claim does."""
-    pondering = Pondering(PATIENT)
-    utility(world, model=pondering.model)
+    pondering = ponder(world, PATIENT)
     ada, noor, room = await kitchen(world)
     denizen, other = world.denizen, Claimant("other", LEASE_SECONDS)
     async with denizen.living() as residents:
@@ -340,8 +332,7 @@ async def test_a_budget_in_dollars_needs_the_price_of_the_model_that_reflects(sm
 
 async def test_room_is_kept_while_a_metaprompt_is_asked_so_that_two_do_not_pass_a_limit(small_world: World):
     """The second is not asked while the first may use what is left; a call that has failed gives its room back."""
-    pondering = Pondering(PATIENT)
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, PATIENT)
     ada, noor, room = await kitchen(small_world)
     ben = await small_world.agent("Ben", *[reply("Yes."), "Done."], reflection={"profile": "basic", "model": "utility"})
     await small_world.denizen.spaces.join(room, ben)

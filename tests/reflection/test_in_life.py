@@ -24,7 +24,7 @@ from denizen.reflection.templates import VARIABLES
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import feelings, reflections, signals, stances
-from tests.reflection.kitchens import CROSS, INTERVAL, Pondering, kitchen, runs, say, utility
+from tests.reflection.kitchens import CROSS, INTERVAL, Pondering, kitchen, ponder, runs, say, utility
 from tests.world import World, as_text, slow_local
 
 
@@ -275,8 +275,7 @@ async def test_errors_of_the_cycle_under_way_are_no_signal_of_the_one_before(sma
         await may_go_on.wait()
         return "Sorry."
 
-    pondering = Pondering(call("adjust", mood="patient"))
-    utility(small_world, model=pondering.model)
+    pondering = ponder(small_world, call("adjust", mood="patient"))
     settings = {"profile": "standard", "model": "utility"}
     ada = await small_world.agent("Ada", model=forever(living), tools=[lookup], reflection=settings)
     noor = await small_world.person("Noor")

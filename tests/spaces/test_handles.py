@@ -25,7 +25,7 @@ def test_a_valid_handle_is_accepted_in_lower_case(given_text: str, handle: str):
         ),
         ("-ada", "The handle '-ada' starts with '-'; it must start and end with a letter or digit. Try 'ada'."),
         ("ada.", "The handle 'ada.' ends with '.'; it must start and end with a letter or digit. Try 'ada'."),
-        ("a" * 41, f"The handle '{'a' * 40}…' has 41 characters; 40 are allowed. Try '{'a' * 40}'."),
+        ("a" * 41, f"The handle '{'a' * 39}…' has 41 characters; 40 are allowed. Try '{'a' * 40}'."),
         ("", "The handle '' is empty. Try 'member-36e9d246'."),
         (
             "José",

@@ -12,6 +12,8 @@ import pytest_asyncio
 from playwright.async_api import Page, ViewportSize, Worker, expect
 
 from denizen import call, reply
+from denizen.spaces.directory import Entity, Space
+from denizen.tools.calls import Call
 from denizen.tools.outbound import Outbound
 from tests.notifications.push_service import Browser, pusher
 from tests.notifications.test_pushing import CONFIRM
@@ -130,7 +132,8 @@ async def desktop(worker: Worker, count: int) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_question_is_answered_while_no_page_is_open(pushing_house: House, visit: Visit) -> None:
+async def asked_about_tea(pushing_house: House, visit: Visit) -> tuple[Entity, Space, Visitor, Worker, Call]:
+    """Ada has asked Noor, whose browser is subscribed, whether to make tea."""
     world = pushing_house.world
     noor = await world.person("Noor")
     ask = call("confirm_action", question="Shall I make tea?")
@@ -142,7 +145,12 @@ async def test_a_question_is_answered_while_no_page_is_open(pushing_house: House
     await world.say(noor, "Anything to do?", kitchen)
     await world.run()
     [asked] = await world.denizen.calls.waiting(noor)
+    return noor, kitchen, hers, worker, asked
 
+
+async def test_a_question_is_answered_while_no_page_is_open(pushing_house: House, visit: Visit) -> None:
+    world = pushing_house.world
+    noor, kitchen, hers, worker, asked = await asked_about_tea(pushing_house, visit)
     await leave(hers)
     news = {"tag": asked.id, "title": "Ada asks", "body": "Shall I make tea?", "path": "/", "call": asked.id}
     await deliver(hers, news)
@@ -162,17 +170,7 @@ async def test_a_question_is_answered_while_no_page_is_open(pushing_house: House
 async def test_a_question_is_answered_while_the_browser_has_frozen_the_page(pushing_house: House, visit: Visit) -> None:
     """Browsers freeze pages that nobody looks at, and list those that are being closed: neither hears anything."""
     world = pushing_house.world
-    noor = await world.person("Noor")
-    ask = call("confirm_action", question="Shall I make tea?")
-    ada = await world.agent("Ada", ask, reply("Tea it is."), "Made tea.", tools=[CONFIRM])
-    kitchen = await world.space("Kitchen", noor, ada)
-    hers = await visit(noor, at=pushing_house, new_context=True)
-    await subscribe(hers)
-    worker = await worker_of(hers)
-    await world.say(noor, "Anything to do?", kitchen)
-    await world.run()
-    [asked] = await world.denizen.calls.waiting(noor)
-
+    noor, kitchen, hers, worker, asked = await asked_about_tea(pushing_house, visit)
     devtools = await hers.context.new_cdp_session(hers.page)
     await devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
     await worker.evaluate("data => clicked('confirm', data)", {"path": "/", "call": asked.id})

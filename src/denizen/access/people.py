@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, or_, select
 from denizen.access import roles
 from denizen.access.requesters import Requester
 from denizen.access.roles import Role
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import EntityId, OrganizationId
 from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity, EntityKind
@@ -59,10 +59,7 @@ def get(tx: Tx, organization_id: OrganizationId, named: str) -> Profile:
     """The member with this `@handle` now, or with this id; by id also those who have left."""
     if named.startswith("@"):
         named = directory.find_entity(tx, organization_id, named).id
-    row = tx.one(_get, organization_id=organization_id, id=named)
-    if row is None:
-        raise NotFound("entity", named)
-    return _as_profile(row)
+    return _as_profile(existing(tx.one(_get, organization_id=organization_id, id=named), "entity", named))
 
 
 def find_profile(tx: Tx, by: Requester, named: str) -> Profile:

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import bindparam, func, select
 
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import EntityId, OrganizationId
 from denizen.shapes.vocabulary import Role
 from denizen.storage.database import Tx, select_where, statement, update_where, value
@@ -66,9 +66,7 @@ def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
 
 def keep_an_owner(tx: Tx, entity_id: EntityId) -> None:
     """Raises if the organization would have no owner without this one. Holds until the commit: others wait."""
-    home = tx.one(_home, id=entity_id)
-    if home is None:
-        raise NotFound("person", entity_id)
+    home = existing(tx.one(_home, id=entity_id), "person", entity_id)
     # Before the reads that decide: owners may change while this waits.
     tx.one(_lock_home, id=home[0])
     require_another_owner(tx, entity_id, home[0])
@@ -86,7 +84,6 @@ def count_owners(tx: Tx, organization_id: OrganizationId) -> int:
 
 def first_owner(tx: Tx, organization_id: OrganizationId) -> EntityId:
     """The first of the organization's owners to join."""
-    owner = value(tx, _first_owner, organization_id=organization_id)
-    if owner is None:
-        raise NotFound("owner of the organization", organization_id)
-    return owner
+    return existing(
+        value(tx, _first_owner, organization_id=organization_id), "owner of the organization", organization_id
+    )

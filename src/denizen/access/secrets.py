@@ -157,11 +157,9 @@ def resolve(
     return next((value for value in found if value is not None), vault.shared.get(name))
 
 
-def resolve_all(
-    tx: Tx, vault: Vault, organization_id: OrganizationId, names: Iterable[str], owner_id: EntityId | None = None
-) -> dict[str, str]:
+def resolve_all(tx: Tx, vault: Vault, organization_id: OrganizationId, names: Iterable[str]) -> dict[str, str]:
     """The values of those `names` that exist."""
-    found = {name: resolve(tx, vault, organization_id, name, owner_id) for name in sorted(set(names))}
+    found = {name: resolve(tx, vault, organization_id, name) for name in sorted(set(names))}
     return {name: value for name, value in found.items() if value is not None}
 
 

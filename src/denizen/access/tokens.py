@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, or_
 
 from denizen.access.roles import PERSONAL, ROLES, Role, role_of
 from denizen.clock import SECOND, Instant
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, existing
 from denizen.ids import EntityId, new_id
 from denizen.shapes.vocabulary import TokenKind as Kind
 from denizen.spaces import directory
@@ -274,10 +274,7 @@ def find_any(tx: Tx, secret: str) -> Token | None:
 
 
 def get(tx: Tx, token_id: str) -> Token:
-    row = tx.one(_get, id=token_id)
-    if row is None:
-        raise NotFound("token", token_id)
-    return _token_of(row)
+    return _token_of(existing(tx.one(_get, id=token_id), "token", token_id))
 
 
 def tokens_of(tx: Tx, entity_id: EntityId) -> list[Token]:

@@ -21,7 +21,7 @@ from denizen.access.payloads import Greeting, SentFile, WebhookNotice
 from denizen.access.signatures import SCHEMES, Scheme
 from denizen.access.vault import Vault
 from denizen.clock import SECOND, Instant
-from denizen.errors import InvalidInput, NotFound, SignatureWrong
+from denizen.errors import InvalidInput, NotFound, SignatureWrong, existing
 from denizen.files import attaching
 from denizen.ids import AgentId, FileId, new_id
 from denizen.inbox import delivery
@@ -126,10 +126,7 @@ def create(tx: Tx, agent_id: AgentId, what: Draft, sealed: str) -> Webhook:
 
 
 def get(tx: Tx, webhook_id: str) -> Webhook:
-    row = tx.one(_get, id=storable(webhook_id))
-    if row is None:
-        raise NotFound("webhook", webhook_id)
-    return _of(*row)
+    return _of(*existing(tx.one(_get, id=storable(webhook_id)), "webhook", webhook_id))
 
 
 def webhooks_of(tx: Tx, agent_id: AgentId) -> list[Webhook]:

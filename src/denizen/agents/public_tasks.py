@@ -20,7 +20,7 @@ from denizen.agents.chatting import AwaitedMessage, Question
 from denizen.agents.explaining import answer_so_far
 from denizen.agents.private_spaces import private_space_id
 from denizen.agents.registry import Agent
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
@@ -86,10 +86,7 @@ def find_task(tx: Tx, by: Requester, agent_id: str, task_id: str) -> PublicTask:
     by.require("member")
     agent = managing.find(tx, by, find_public(tx, agent_id).id)
     message = posting.find_message(tx, MessageId(storable(task_id)))
-    task = None if message is None else _task_in(tx, message, agent.id, by)
-    if task is None:
-        raise NotFound("task", task_id)
-    return task
+    return existing(None if message is None else _task_in(tx, message, agent.id, by), "task", task_id)
 
 
 def _task_in(tx: Tx, message: Message, agent_id: AgentId, by: Requester) -> PublicTask | None:

@@ -21,7 +21,7 @@ from denizen.cycles import budgets, pausing
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.ledger import Charge
 from denizen.cycles.troubles import classify
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import BACK_OFF_SECONDS
@@ -133,10 +133,7 @@ def create(
 
 
 def get(tx: Tx, agent_id: AgentId) -> Agent:
-    row = tx.one(_get, id=agent_id)
-    if row is None:
-        raise NotFound("agent", agent_id)
-    *entity, definition, version, settings, reflects = row
+    *entity, definition, version, settings, reflects = existing(tx.one(_get, id=agent_id), "agent", agent_id)
     shared = budgets.budget_in(json.loads(settings))
     return Agent(Entity(*entity), AgentDefinition.load(definition), version, shared, reflects is not None)
 
@@ -163,10 +160,7 @@ class Life:
 
 
 def life(tx: Tx, agent_id: AgentId) -> Life:
-    row = tx.one(_life, id=agent_id)
-    if row is None:
-        raise NotFound("agent", agent_id)
-    created_at, cycles_lived = row
+    created_at, cycles_lived = existing(tx.one(_life, id=agent_id), "agent", agent_id)
     return Life(Instant(created_at), cycles_lived)
 
 
@@ -333,10 +327,7 @@ class Presence:
 
 def status(tx: Tx, agent_id: AgentId) -> Status:
     """What the agent is doing. Alive means thinking, and expires with the lease: nobody thinks for ever."""
-    row = tx.one(_doing, id=agent_id)
-    if row is None:
-        raise NotFound("agent", agent_id)
-    return _status(tx, *row)
+    return _status(tx, *existing(tx.one(_doing, id=agent_id), "agent", agent_id))
 
 
 def living_agents(tx: Tx, organization_id: OrganizationId) -> list[tuple[Agent, Status]]:
@@ -377,10 +368,7 @@ def around(tx: Tx, entity_id: EntityId) -> list[Presence]:
 
 
 def presence(tx: Tx, agent_id: AgentId) -> Presence:
-    row = tx.one(_alone, id=agent_id)
-    if row is None:
-        raise NotFound("agent", agent_id)
-    return _as_presence(tx, *row)
+    return _as_presence(tx, *existing(tx.one(_alone, id=agent_id), "agent", agent_id))
 
 
 def _as_presence(tx: Tx, id: AgentId, epoch: int, stored: str, open_cycle: str | None, until: int) -> Presence:

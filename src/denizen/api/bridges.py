@@ -160,7 +160,7 @@ class Bridges(Subject):
         if bridge is None:
             raise NotFound("bridge", bridge_id)
         room, event = events.parse(body)
-        await Receiver(runtime.db, runtime.store_incoming_file).receive(Origin(bridge.id, room), event)
+        await Receiver(runtime.db, runtime.store_file).receive(Origin(bridge.id, room), event)
 
     async def receive_push(self, bridge_id: str, authorization: str, body: bytes = b"") -> None:
         """Take note that a homeserver has news for a Matrix bridge, which are read from the homeserver, and who types.

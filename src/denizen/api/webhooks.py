@@ -8,13 +8,12 @@ from collections.abc import Mapping
 
 from denizen.access import audit, webhooks
 from denizen.access.audit import OPERATOR, Actor
-from denizen.access.payloads import Greeting, SentFile
+from denizen.access.payloads import Greeting
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
 from denizen.agents import registry
-from denizen.api.files import Files
 from denizen.api.subject import AgentRef, Subject, id_of
-from denizen.ids import AgentId, FileId
+from denizen.ids import AgentId
 from denizen.storage.database import Tx
 
 
@@ -56,11 +55,8 @@ class Webhooks(Subject):
         webhook's secret."""
         runtime = self._runtime
         return await webhooks.receive(
-            runtime.db, runtime.vault, runtime.clock.now(), webhook_id, headers, body, self._store
+            runtime.db, runtime.vault, runtime.clock.now(), webhook_id, headers, body, runtime.store_file
         )
-
-    async def _store(self, agent_id: AgentId, file: SentFile, file_id: FileId) -> None:
-        await Files(self._runtime).upload(agent_id, file.data, name=file.name, media_type=file.media_type, id=file_id)
 
 
 def _create_webhook(tx: Tx, agent_id: AgentId, what: webhooks.Draft, sealed: str, by: Actor) -> Webhook:

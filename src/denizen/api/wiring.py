@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from pydantic_ai.models import Model
 
+    from denizen.access.payloads import SentFile
     from denizen.agents.advising import Advising
     from denizen.agents.equipping import Equipment
     from denizen.agents.residents import Residents
@@ -95,6 +96,8 @@ READY_SECONDS: Final = 3
 """How long the database may take to answer a readiness check."""
 ANSWERING: Final = "answer to a call"
 """The purpose with which the answer address of a service is signed."""
+_FOR_EVERY_INSTANCE: Final = (WAKE, PANEL, STOP, TO_SEND)
+"""The topics of hints that other instances take too."""
 
 
 class Wiring:
@@ -355,28 +358,17 @@ class Wiring:
         the bus.
         """
         for topic, payload in announcements:
-            if self._shared_bus and topic in (WAKE, PANEL, STOP, TO_SEND):
-                self._bus.publish(topic, {**payload, "by": self.instance})
-            if topic == WAKE:
-                if self._residents is not None:
-                    for agent_id in woken(payload):
-                        self._residents.hint(agent_id)
+            if topic in _FOR_EVERY_INSTANCE:
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
+                self._take_hint(topic, payload)
             elif topic == PLANNED:
                 # The instance that made the plan waits for it; if it is gone by then, a sweep of another finds it.
                 if self._residents is not None:
                     self._residents.expect(Instant(int(str(payload["at"]))))
-            elif topic == PANEL:
-                if self._moderator is not None:
-                    self._moderator.hint()
             elif topic == TO_READ:
                 # Lost if no agents run here: a process that runs them looks regularly.
                 self._read_files()
-            elif topic == STOP:
-                if (told := hinted(payload)) is not None:
-                    self._stop_hints.hint(*told)
-            elif topic == TO_SEND:
-                if self._bridge_runner is not None:
-                    self._bridge_runner.hear(payload)
             elif topic == RECALLABLE:
                 # Lost if no agents run here: the next process that runs them looks for waiting ones.
                 if self._make_recallable is not None:
@@ -389,6 +381,30 @@ class Wiring:
                 elif payload.get("type") == "call.changed" and self.hint_news is not None:
                     self.hint_news()
                 self._bus.publish(topic, payload)
+
+    def _take_hint(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
+        """Called for a hint of this or another instance: there may be something to do for what runs here."""
+        if topic == WAKE:
+            if self._residents is not None:
+                for agent_id in woken(payload):
+                    self._residents.hint(agent_id)
+        elif topic == PANEL:
+            if self._moderator is not None:
+                self._moderator.hint()
+        elif topic == STOP:
+            if (told := hinted(payload)) is not None:
+                self._stop_hints.hint(*told)
+        elif self._bridge_runner is not None:
+            self._bridge_runner.hear(payload)
+
+    def _look_everywhere(self) -> None:
+        """Called when hints of other instances were lost. Woken agents are found by the sweep, and requests to stop at
+        the next renewal of the leases.
+        """
+        if self._moderator is not None:
+            self._moderator.hint()
+        if self._bridge_runner is not None:
+            self._bridge_runner.hint_all()
 
     def _read_files(self) -> None:
         if self._file_reading is not None:
@@ -468,14 +484,12 @@ class Wiring:
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. Earlier ones are found by the sweep.
             if self._shared_bus:
-                from denizen.agents.hints import hearing_stops, listening
-                from denizen.bridges.hints import hearing_bridges
-                from denizen.panel.hints import overhearing
+                from denizen.bus.hearing import hearing_others
 
-                await stack.enter_async_context(listening(self._bus, residents, self.instance))
-                await stack.enter_async_context(hearing_stops(self._bus, self._stop_hints, self.instance))
-                await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
-                await stack.enter_async_context(hearing_bridges(self._bus, self._bridge_runner, self.instance))
+                for topic in _FOR_EVERY_INSTANCE:
+                    hear = partial(self._take_hint, topic)
+                    others = hearing_others(self._bus, topic, self.instance, hear, missed=self._look_everywhere)
+                    await stack.enter_async_context(others)
             self._moderator.hint()
             await budgets.reconsider_server(self.db)
             await self._bridge_runner.look()
@@ -507,13 +521,13 @@ class Wiring:
             self.vault,
             self._outside.outbound,
             self.bridge_policy,
-            self.store_incoming_file,
+            self.store_file,
             Files(self).read,
         )
         return BridgeRunner(deps, instance=self.instance, pace=self._pace)
 
-    async def store_incoming_file(self, author: EntityId, file: IncomingFile, file_id: FileId) -> File:
-        """Uploads a file that came through a bridge, once."""
+    async def store_file(self, author: EntityId, file: IncomingFile | SentFile | ToolFile, file_id: FileId) -> File:
+        """Uploads a file that came through a bridge, a webhook or a tool, once."""
         from denizen.api.files import Files
 
         return await Files(self).upload(author, file.data, name=file.name, media_type=file.media_type, id=file_id)
@@ -675,7 +689,7 @@ class Wiring:
             server_budget=self.server_budget,
             prompt_config=self.prompt_config,
             contexts=self.contexts,
-            store_file=self._store_file,
+            store_file=self.store_file,
         )
 
     def _make_eliciting(self) -> Eliciting:
@@ -696,11 +710,6 @@ class Wiring:
     async def outbound(self) -> Outbound:
         """HTTP to public hosts, and to those that are allowed by name."""
         return await self._outside.outbound()
-
-    async def _store_file(self, agent_id: AgentId, file: ToolFile, file_id: FileId) -> File:
-        from denizen.api.files import Files
-
-        return await Files(self).upload(agent_id, file.data, name=file.name, media_type=file.media_type, id=file_id)
 
     def answer_address(self, call_id: str) -> str:
         """Returns the address at which a service gives its answer to a call; knowing the address is enough to

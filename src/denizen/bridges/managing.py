@@ -22,7 +22,7 @@ from denizen.agents.restrictions import HostAccess
 from denizen.bridges import registry, sending
 from denizen.bridges.port import BridgeKind, BridgeSettings, secret_fields
 from denizen.bridges.registry import Bridge, Channel
-from denizen.errors import InvalidInput, NotAllowed, NotFound
+from denizen.errors import InvalidInput, NotAllowed, NotFound, existing
 from denizen.ids import BridgeId, ChannelId, OrganizationId, new_id
 from denizen.spaces import directory, leaving, posting
 from denizen.spaces.handles import check_name, handle_from
@@ -243,9 +243,7 @@ def disconnect(tx: Tx, by: Requester, channel_id: str) -> None:
     if by.organization_id not in (None, bridge.organization_id):
         raise NotFound("channel", channel_id)
     if by.is_limited and not by.reaches("admin"):
-        role = directory.role_in(tx, channel.space_id, by.entity_id)
-        if role is None:
-            raise NotFound("channel", channel_id)
+        role = existing(directory.role_in(tx, channel.space_id, by.entity_id), "channel", channel_id)
         if role not in ("owner", "admin"):
             raise NotAllowed("Only an owner or admin of the space, or of the organization, may disconnect it.")
     registry.lock(tx, bridge.id)

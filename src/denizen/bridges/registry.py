@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
 from denizen.clock import SECOND, Instant
-from denizen.errors import LeaseLost, NotFound
+from denizen.errors import LeaseLost, existing
 from denizen.ids import BridgeId, ChannelId, EntityId, OrganizationId, SpaceId
 from denizen.shapes.vocabulary import BridgeState
 from denizen.storage.database import Tx, statement, storable, update_where
@@ -172,10 +172,7 @@ _backlog = statement(
 
 
 def get(tx: Tx, bridge_id: str) -> Bridge:
-    row = tx.one(_get, id=storable(bridge_id))
-    if row is None:
-        raise NotFound("bridge", bridge_id)
-    return _as_bridge(row)
+    return _as_bridge(existing(tx.one(_get, id=storable(bridge_id)), "bridge", bridge_id))
 
 
 def bridges_of(tx: Tx, organization_id: OrganizationId) -> list[Bridge]:
@@ -204,10 +201,7 @@ def channels_in(tx: Tx, bridge_id: BridgeId, space_id: SpaceId) -> list[Channel]
 
 
 def get_channel(tx: Tx, channel_id: str) -> Channel:
-    row = tx.one(_one_channel, id=storable(channel_id))
-    if row is None:
-        raise NotFound("channel", channel_id)
-    return _as_channel(row)
+    return _as_channel(existing(tx.one(_one_channel, id=storable(channel_id)), "channel", channel_id))
 
 
 def find_channel(tx: Tx, bridge_id: BridgeId, room: str) -> Channel | None:
@@ -331,9 +325,7 @@ def lock(tx: Tx, bridge_id: BridgeId, held: BridgeLease | None = None) -> None:
     """Lock the bridge until the commit: others who carry its messages wait. Raises `LeaseLost` unless the given lease
     is still held, and `NotFound` for a bridge that was removed.
     """
-    row = tx.one(_lock, id=bridge_id)
-    if row is None:
-        raise NotFound("bridge", bridge_id)
+    row = existing(tx.one(_lock, id=bridge_id), "bridge", bridge_id)
     if held is not None and row != (held.holder, held.epoch):
         raise LeaseLost
 

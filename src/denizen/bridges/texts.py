@@ -1,4 +1,4 @@
-"""Texts as chat services take them: in parts, and with the author's name. Pure."""
+"""Prepares texts for chat services: splits them, and adds the author's name. Pure."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def handles_in(text: str) -> list[str]:
     return sorted({found[1].lower() for found in _MENTION.finditer(text)}) if "@" in text else []
 
 
-def with_accounts(text: str, accounts: Mapping[str, str], mention: str) -> str:
-    """The text in which `@handle` of people with an account there mentions that, as the service writes it."""
+def with_accounts(text: str, accounts: Mapping[str, str]) -> str:
+    """Mentions the accounts of people there in place of their handles, as Discord and Slack write it."""
 
     def replaced(found: re.Match[str]) -> str:
         account = accounts.get(found[1].lower())
-        return found[0] if account is None else mention.format(account)
+        return found[0] if account is None else f"<@{account}>"
 
     return _MENTION.sub(replaced, text) if accounts else text

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from denizen.bus.port import Bus, Frame, Gap
 from denizen.errors import SubscriberTooSlow
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 log_line = structlog.get_logger(__name__)
 
@@ -32,6 +35,28 @@ async def hearing(
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+def hearing_others(
+    bus: Bus,
+    topic: str,
+    instance: str,
+    hear: Callable[[Mapping[str, JsonValue]], None],
+    *,
+    missed: Callable[[], None],
+    most_unheard: int = MOST_UNHEARD,
+) -> AbstractAsyncContextManager[None]:
+    """While entered, passes what other instances publish on the topic to `hear`; if some of it was lost, calls
+    `missed`.
+    """
+
+    def hear_item(item: Frame | Gap) -> None:
+        if isinstance(item, Gap):
+            missed()
+        elif item.payload.get("by") != instance:
+            hear(item.payload)
+
+    return hearing(bus, topic, hear_item, most_unheard=most_unheard)
 
 
 async def _listen(

@@ -10,16 +10,16 @@ from typing import Annotated, Final
 
 import typer
 from pydantic import JsonValue
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import AgentName, Api, find
-from denizen.cli.console import labelled, printable, stderr, stdout
+from denizen.cli.console import labelled, new_table, printable, stdout
 from denizen.cli.findings import counted
 from denizen.client import Agent, AgentDetail, Client
 from denizen.errors import InvalidInput
 from denizen.shapes.agents import AgentTrouble
+from denizen.shortening import short_line
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage agents.")
 
@@ -43,16 +43,11 @@ _Set = Annotated[
 def list_(api: Api) -> None:
     """List agents and what each is doing."""
     found = api.use(lambda client: client.agents())
-    if api.prints_json(found):
-        return
-    if found:
-        console = stdout()
-        console.print(_table(found, console.width))
+    api.print_list(found, _table, "No agents yet. Create one with `denizen agents create NAME`.")
+    if not api.as_json:
         for each in found:
             if each.trouble is not None:
-                console.print(_trouble(each.trouble))
-    else:
-        stderr().print("No agents yet. Create one with `denizen agents create NAME`.", style="dim")
+                stdout().print(_trouble(each.trouble))
 
 
 @app.command()
@@ -208,11 +203,12 @@ def _role(instructions: str | None, file: Path | None) -> str | None:
 # Output
 
 
-def _table(found: Sequence[Agent], width: int) -> Table:
+def _table(found: Sequence[Agent]) -> Table:
     """The identifying columns are never cut: the description gets the room that is left."""
+    width = stdout().width
     rows = [(f"@{each.handle}", _cut(each.name, 20), each.status, _cut(each.model, 24)) for each in found]
     taken = sum(max(len(row[at]) for row in rows) for at in range(4))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for title in ("agent", "name", "status", "model", "purpose"):
         table.add_column(title, no_wrap=True)
     for each, (handle, name, status, model) in zip(found, rows, strict=True):
@@ -233,8 +229,7 @@ def _trouble(trouble: AgentTrouble) -> Text:
 
 
 def _cut(text: str, characters: int) -> str:
-    line = printable(text).replace("\n", " ")
-    return line if len(line) <= characters else line[: characters - 1] + "…"
+    return short_line(printable(text), characters)
 
 
 def _print(api: Api, found: AgentDetail) -> None:

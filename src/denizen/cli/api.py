@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -17,13 +17,15 @@ import typer
 from rich.text import Text
 
 from denizen.cli.chat.finding import find_space
-from denizen.cli.console import begin, print_json, stderr
+from denizen.cli.console import begin, print_json, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, kept_token, running_server
 from denizen.cli.importing import importing
 from denizen.client import Client, Space
 from denizen.errors import InvalidInput, ServerError, TokenRefused
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from denizen.cli.local_access import LocalAccess
     from denizen.settings.loading import LoadedSettings
     from denizen.settings.shape import Settings
@@ -77,6 +79,15 @@ class Api:
         if self.as_json:
             print_json(value)
         return self.as_json
+
+    def print_list(self, found: Sequence[T], table: Callable[[Sequence[T]], Table], if_empty: str) -> None:
+        """Prints the list if JSON is wanted, otherwise a table of it or, if it is empty, the sentence, on stderr."""
+        if self.prints_json(found):
+            return
+        if found:
+            stdout().print(table(found))
+        else:
+            stderr().print(Text(if_empty, style="dim"))
 
     def tell(self, value: object, sentence: str) -> None:
         """Prints the value if JSON is wanted, otherwise the sentence, on stderr."""

@@ -21,6 +21,7 @@ from denizen.cli.console import stderr, stdout
 from denizen.cli.findings import counted
 from denizen.errors import DefinitionsInvalid, RequestRefused
 from denizen.shapes.definitions import Applied, ChangeOut, FieldChangeOut
+from denizen.shortening import shortened
 from denizen.tools.skills import SKILL_FILE
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -206,5 +207,4 @@ def _difference(change: FieldChangeOut) -> Text:
 def _shown(value: JsonValue) -> str:
     if value is None:
         return "nothing"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+    return shortened(repr(value) if isinstance(value, str) else str(value), _SHOWN_CHARACTERS)

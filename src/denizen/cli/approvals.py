@@ -14,9 +14,10 @@ from rich.text import Text
 from denizen.cli.api import Api, as_mention
 from denizen.cli.console import printable, stderr, stdout
 from denizen.client import Agent, Client
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, existing
 from denizen.plans.schedule import delay_seconds
 from denizen.shapes.calls import ApprovalOut, CallOut
+from denizen.shortening import shortened
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Approve or refuse what agents want to do outside the server."
@@ -157,10 +158,7 @@ def _find(waiting: list[CallOut], wanted: str) -> CallOut | None:
 
 
 def _find_given(given: list[ApprovalOut], wanted: str) -> ApprovalOut:
-    found = next((each for each in given if each.id == wanted), None)
-    if found is None:
-        raise NotFound("approval", wanted)
-    return found
+    return existing(next((each for each in given if each.id == wanted), None), "approval", wanted)
 
 
 def _waiting_table(found: _Approvals) -> Table:
@@ -188,8 +186,7 @@ def _given_table(found: _Approvals) -> Table:
 
 
 def _short(arguments: object) -> str:
-    told = json.dumps(arguments, ensure_ascii=False)
-    return told if len(told) <= _SHOWN else f"{told[: _SHOWN - 1]}…"
+    return shortened(json.dumps(arguments, ensure_ascii=False), _SHOWN)
 
 
 def _tell(api: Api, call: CallOut, what: str) -> None:

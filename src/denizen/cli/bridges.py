@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.agents import parsed_settings
 from denizen.cli.api import Api, SpaceName, find
-from denizen.cli.console import labelled, stderr, stdout
+from denizen.cli.console import labelled, new_table, stdout
 from denizen.client import Client
 from denizen.errors import InvalidInput
 from denizen.shapes.bridges import BridgeCreated, BridgeOut, ChannelOut
@@ -28,12 +27,7 @@ BridgeName = Annotated[str, typer.Argument(help="The bridge: its id, name or @ha
 def list_(api: Api) -> None:
     """Show the bridges and their state."""
     found = api.use(lambda client: client.bridges())
-    if api.prints_json(found):
-        return
-    if found:
-        stdout().print(_table(found))
-    else:
-        stderr().print("No bridges yet. Create one with `denizen bridges create`.", style="dim")
+    api.print_list(found, _table, "No bridges yet. Create one with `denizen bridges create`.")
 
 
 @app.command()
@@ -185,9 +179,7 @@ def _details(bridge: BridgeOut) -> Table:
 
 
 def _table(found: Sequence[BridgeOut]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("name", "kind", "state", "rooms", "waiting", "failed", "problem"):
-        table.add_column(title, overflow="fold")
+    table = new_table("name", "kind", "state", "rooms", "waiting", "failed", "problem")
     for each in found:
         counts = (str(len(each.channels)), str(each.waiting), str(each.failed))
         table.add_row(Text(each.name), each.kind, Text(each.state), *counts, Text(each.problem or ""))

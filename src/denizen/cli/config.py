@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.cli.console import print_json, stdout
+from denizen.cli.console import new_table, print_json, stdout
 from denizen.settings.loading import DOTENV_NAME, TOML_NAME, LoadedSettings, SettingsFile, Spec, load, looked_for, specs
 
 app = typer.Typer(add_completion=False)
@@ -134,9 +133,7 @@ def _as_object(spec: Spec, loaded: LoadedSettings) -> dict[str, object]:
 
 
 def _table(loaded: LoadedSettings) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("setting", "value", "from", "meaning"):
-        table.add_column(title, overflow="fold")
+    table = new_table("setting", "value", "from", "meaning")
     for spec in specs():
         value, origin = loaded.shown(spec.name), loaded.origins[spec.name]
         style = "dim" if origin == "default" else "bold"

@@ -80,6 +80,17 @@ def labelled() -> Table:
     return table
 
 
+def new_table(*titles: str) -> Table:
+    """Creates a table with these columns. Their cells are folded, never cut; commands add columns of other kinds."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
+
+
 def print_json(value: Any) -> None:
     """Prints the value, which may contain shapes, as JSON on stdout, for programs: never coloured, never wrapped."""
     told = json.dumps(value, indent=2, ensure_ascii=False, default=lambda shape: shape.model_dump(mode="json"))

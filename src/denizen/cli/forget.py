@@ -9,18 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, as_mention
-from denizen.cli.console import printable, stderr, stdout
+from denizen.cli.console import new_table, printable, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.errors import InvalidInput, RequestRefused
 from denizen.inbox.format import one_line, quoted_name
 from denizen.shapes.forgetting import ReceiptOut
+from denizen.shortening import shortened
 
 if TYPE_CHECKING:
     from denizen.shapes.vocabulary import ForgetKind as Kind
@@ -129,8 +129,7 @@ async def _the_message(client: Client, id: str) -> _Subject:
     except RequestRefused:
         # An admin may forget a message that was not posted to them.
         return _Subject("message", id, f"message {id}")
-    text = one_line(printable(found.text))
-    shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+    shown = shortened(one_line(printable(found.text)), SHOWN_CHARACTERS)
     who, there = printable(found.author.name), quoted_name(printable(where.name))
     return _Subject("message", found.id, f"message {found.seq} in {there}, {who}: {shown}")
 
@@ -195,7 +194,7 @@ def show(console: Console, named: str, receipt: ReceiptOut) -> None:
 
 
 def _table(receipt: ReceiptOut) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("where")
     table.add_column("rows", justify="right")
     for name, count in sorted(receipt.removed.items(), key=lambda each: (-each[1], each[0])):

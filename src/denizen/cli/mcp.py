@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.console import stderr, stdout
+from denizen.cli.console import new_table, stderr, stdout
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Sign in to MCP servers with a browser.")
 
@@ -24,9 +22,7 @@ def list_(api: Api) -> None:
     if not found:
         stderr().print("No agent has an MCP server with `sign_in`.", style="dim")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("name", "address", "agents", "signed in"):
-        table.add_column(title, overflow="fold")
+    table = new_table("name", "address", "agents", "signed in")
     for each in found:
         at = "never" if each.signed_in_at is None else f"{each.signed_in_at.astimezone():%Y-%m-%d %H:%M}"
         table.add_row(*map(Text, (each.name, each.url, ", ".join(each.agents), at)))

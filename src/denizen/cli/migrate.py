@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import AsJson
-from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.console import begin, new_table, print_json, stderr, stdout
 from denizen.cli.findings import counted
 from denizen.cli.house import make_home
 from denizen.errors import DatabaseNewer
@@ -59,7 +58,7 @@ async def _migrate(settings: Settings, check: bool) -> str | None:
 
 
 def _table(missing: Sequence[str], check: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("step", style="cyan", no_wrap=True)
     table.add_column("what it brings")
     table.add_column("", no_wrap=True)

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, AsJson, as_mention
-from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.console import new_table, print_json, stderr, stdout
 from denizen.client import Client
 from denizen.shapes.access import KeyOut
 
@@ -108,9 +107,7 @@ def _as_object(key: KeyOut, me: str) -> dict[str, object]:
 
 
 def _table(found: Sequence[KeyOut], me: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("name", "of", "ends", "set"):
-        table.add_column(title, overflow="fold")
+    table = new_table("name", "of", "ends", "set")
     for each in found:
         when = f"{each.updated_at:%Y-%m-%d %H:%M} UTC"
         owner = _owner(each, me) or "organization"

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.amounts import human_size
 from denizen.cli.agents import STYLES, confirm
 from denizen.cli.api import Api, SpaceName, as_mention, find
-from denizen.cli.console import printable, stderr, stdout, write_document
+from denizen.cli.console import new_table, printable, stderr, stdout, write_document
 from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
 from denizen.shapes.spaces import RetentionOut
@@ -45,15 +44,11 @@ _Attention = Annotated[str, typer.Option(help="Which messages reach an agent: al
 def list_(api: Api) -> None:
     """List your spaces, with members and unread messages."""
     found = api.use(lambda client: client.spaces())
-    if api.prints_json(found):
-        return
-    if found:
-        stdout().print(_table(found))
+    api.print_list(found, _table, "You are not in any space yet. Create one with `denizen spaces create NAME`.")
+    if not api.as_json:
         for each in found:
             for status in each.statuses:
                 stdout().print(Text(f"! {printable(each.name)}: {printable(status.text)}", style="yellow"))
-    else:
-        stderr().print("You are not in any space yet. Create one with `denizen spaces create NAME`.", style="dim")
 
 
 @app.command()
@@ -243,7 +238,7 @@ def attend(
 
 
 def _table(found: Sequence[Space]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("space", max_width=_ID_CHARS, overflow="ellipsis", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("messages", justify="right")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.access.signatures import SCHEMES
 from denizen.cli.api import AgentName, Api
-from denizen.cli.console import labelled, stderr, stdout
+from denizen.cli.console import labelled, new_table, stdout
 from denizen.cli.secrets import read_secret
 from denizen.client import Client
 from denizen.errors import InvalidInput
@@ -55,12 +54,7 @@ def add(
 def list_(api: Api, agent: AgentName) -> None:
     """Show the webhooks of an agent."""
     found = api.use(lambda client: client.webhooks(agent))
-    if api.prints_json(found):
-        return
-    if found:
-        stdout().print(_table(found))
-    else:
-        stderr().print("No webhooks yet. Create one with `denizen webhooks add`.", style="dim")
+    api.print_list(found, _table, "No webhooks yet. Create one with `denizen webhooks add`.")
 
 
 @app.command()
@@ -80,7 +74,7 @@ def _show_new(webhook: WebhookOut, address: str, secret: str | None) -> None:
 
 
 def _table(found: Sequence[WebhookOut]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("id", no_wrap=True)  # Never broken: `denizen webhooks revoke` needs the whole of it.
     for title in ("name", "scheme", "last used", ""):
         table.add_column(title, overflow="fold")

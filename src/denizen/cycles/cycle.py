@@ -46,7 +46,7 @@ from denizen.cycles.call_results import has_failed
 from denizen.cycles.calling import FinishedCall, Progress, ResponseStep
 from denizen.cycles.deps import CycleDeps
 from denizen.cycles.ending import Ending
-from denizen.cycles.ledger import NOTHING, Charge
+from denizen.cycles.ledger import NOTHING, Charge, charge_of
 from denizen.cycles.opening import event_characters
 from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, Skipped
 from denizen.cycles.outside_calls import OutsideCalls
@@ -79,7 +79,7 @@ from denizen.inbox.format import sender_name
 from denizen.leased_tasks import let_go
 from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.pictures import sees
-from denizen.models.prices import Usage, cost, expected_cost, usage_of
+from denizen.models.prices import Usage, expected_cost
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.telemetry.traces import under
 from denizen.tools import argument_parsing, hops, privacy_guard
@@ -711,11 +711,7 @@ class _Thinking:
         return charge
 
     def _price(self, response: ModelResponse) -> Charge:
-        usage = usage_of(response)
-        name, reserved = self._model_name, self._reserved
-        dollars = cost(response, self._with.prices, asked=name)
-        micros = None if dollars is None else int(dollars * 1_000_000)
-        return Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros, reserved)
+        return charge_of(response, self._model_name, self._with.prices, reserved=self._reserved)
 
     def _response_entry(self, response: ModelResponse) -> Entry:
         """The response, with what its request was made of, so that the request can be rebuilt."""

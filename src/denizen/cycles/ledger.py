@@ -61,12 +61,12 @@ class Charge:
 NOTHING = Charge()
 
 
-def charge_of(response: ModelResponse, name: str, prices: Mapping[str, Price]) -> Charge:
+def charge_of(response: ModelResponse, name: str, prices: Mapping[str, Price], *, reserved: bool = False) -> Charge:
     """The usage of a response, for the ledger."""
     used = usage_of(response)
     dollars = cost(response, prices, asked=name)
     micros = None if dollars is None else int(dollars * 1_000_000)
-    return Charge(name, used.input, used.output, used.cache_read, used.cache_write, micros)
+    return Charge(name, used.input, used.output, used.cache_read, used.cache_write, micros, reserved)
 
 
 _add = insert_into(

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
-from denizen.errors import NotFound
+from denizen.errors import existing
 from denizen.ids import AgentId, CallId, CycleId, SpaceId
 from denizen.inbox import delivery, parking, stop_requests
 from denizen.inbox.events import Event
@@ -219,10 +219,7 @@ def cycles_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list
 
 
 def get_cycle(tx: Tx, agent_id: AgentId, number: int) -> CycleRecord:
-    row = tx.one(_of_number, agent_id=agent_id, number=number)
-    if row is None:
-        raise NotFound("cycle", str(number))
-    return _as_record(row)
+    return _as_record(existing(tx.one(_of_number, agent_id=agent_id, number=number), "cycle", str(number)))
 
 
 def cycles_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int = 100) -> list[CycleRecord]:

@@ -22,6 +22,7 @@ from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, 
 from denizen.cycles.records import OpenCycle
 from denizen.errors import DenizenError
 from denizen.masking import masked
+from denizen.shortening import shortened
 from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
 from denizen.telemetry.traces import Attribute, fail, under
@@ -371,7 +372,7 @@ def _part(part: Any) -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    return masked(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+    return masked(shortened(text, LONGEST))
 
 
 def _usage(paid: Charge) -> dict[str, Attribute]:

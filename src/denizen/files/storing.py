@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, func, select
 
 from denizen.amounts import human_size
 from denizen.clock import SECOND
-from denizen.errors import FileTooLarge, InvalidInput, NotFound, QuotaExceeded
+from denizen.errors import FileTooLarge, InvalidInput, QuotaExceeded, existing
 from denizen.files.reading import kind_of
 from denizen.ids import AgentId, EntityId, FileId, MessageId, OrganizationId, new_id
 from denizen.storage.database import (
@@ -48,8 +48,9 @@ UNUSED_MICROSECONDS: Final = 24 * 3600 * SECOND
 UNUSED_FILES: Final = 50
 """How many such uploads one person, agent or service may have. They take up room as soon as they are begun: otherwise
 one member could use up the room of the whole organization without sending a byte."""
-
-
+_REMOVED_AT_ONCE: Final = 100
+_CHUNKS_AT_ONCE: Final = 4
+"""Deleted in one transaction: deleting is slow."""
 TO_READ: Final = "files to read"
 """The topic that announces contents whose text or picture is to be read in the background."""
 
@@ -234,10 +235,7 @@ def used_by(tx: Tx, organization_id: OrganizationId) -> int:
 
 
 def get(tx: Tx, file_id: str) -> File:
-    row = tx.one(_get, id=storable(file_id))
-    if row is None:
-        raise NotFound("file", file_id)
-    return File(*row)
+    return File(*existing(tx.one(_get, id=storable(file_id)), "file", file_id))
 
 
 def content_with(tx: Tx, organization_id: OrganizationId, digest: str) -> str | None:
@@ -343,9 +341,9 @@ def has_unused(tx: Tx) -> bool:
     return tx.one(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=1) is not None
 
 
-def remove_unused(tx: Tx, *, limit: int = 100) -> int:
+def remove_unused(tx: Tx) -> int:
     """Remove uploads that no message has used for a day. Returns how many."""
-    rows = tx.all(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=limit)
+    rows = tx.all(_unused, before=tx.now - UNUSED_MICROSECONDS, limit=_REMOVED_AT_ONCE)
     for row in rows:
         remove(tx, File(*row))
     return len(rows)
@@ -360,9 +358,9 @@ _dropped = statement(
 _delete_content = delete_where(contents, "id")
 
 
-def dropped_contents(tx: Tx, before: int, *, limit: int = 100) -> list[str]:
+def dropped_contents(tx: Tx, before: int) -> list[str]:
     """Contents that no file has any longer."""
-    return values(tx, _dropped, before=before, limit=limit)
+    return values(tx, _dropped, before=before, limit=_REMOVED_AT_ONCE)
 
 
 def delete_content(tx: Tx, content_id: str) -> None:
@@ -418,12 +416,12 @@ def _chunks_of(tx: Tx, content_id: str) -> Iterator[bytes]:
         n += 1
 
 
-def delete_chunks(tx: Tx, content_id: str, *, most: int = 4) -> bool:
-    """Delete the last chunks of a content: a few at a time, because deleting is slow. Returns whether any are left."""
-    last: list[int] = values(tx, _last_chunks, content_id=content_id, limit=most)
+def delete_chunks(tx: Tx, content_id: str) -> bool:
+    """Delete the last chunks of a content, a few at a time. Returns whether any are left."""
+    last: list[int] = values(tx, _last_chunks, content_id=content_id, limit=_CHUNKS_AT_ONCE)
     if last:
         tx.run(_delete_chunks, content_id=content_id, lo=last[-1], hi=last[0])
-    return len(last) == most
+    return len(last) == _CHUNKS_AT_ONCE
 
 
 def put_variant(tx: Tx, content_id: str, size: int, data: bytes) -> None:

@@ -6,6 +6,8 @@ import ipaddress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from denizen.settings import loopback
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,13 +32,7 @@ def is_openai(url: str | None) -> bool:
 
 def is_loopback(url: str | None) -> bool:
     """Whether the address is on this machine."""
-    host = _host(url)
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return loopback.is_loopback(_host(url))
 
 
 def is_local(model: Model) -> bool:

@@ -36,15 +36,15 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.models import ModelRequestParameters
 
 Item: TypeAlias = dict[str, Any]
-_Customized: TypeAlias = "dict[int, tuple[ModelRequestParameters, ModelRequestParameters]]"
 
 _Made = TypeVar("_Made")
 _READING: Final = "_process_response_data"
@@ -146,19 +146,30 @@ def _defaults(of: type[Any]) -> dict[str, Any]:
     return dict(vars(fresh))
 
 
-class ChatModel(OpenAIChatModel):
+class _CustomizedOnce(Model):
+    """A model that converts the parameters of requests once for the same object, not with each request."""
+
+    @cached_property
+    def _customized(self) -> dict[int, tuple[ModelRequestParameters, ModelRequestParameters]]:
+        return {}
+
+    def customize_request_parameters(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
+        known, given = self._customized, model_request_parameters
+        if (made := known.get(id(given))) is not None:
+            return made[1]
+        if len(known) >= _REMEMBERED_TOOL_SETS:
+            del known[next(iter(known))]
+        # The original is kept beside the result, so that no other object can have its address.
+        known[id(given)] = (given, super().customize_request_parameters(given))
+        return known[id(given)][1]
+
+
+class ChatModel(_CustomizedOnce, OpenAIChatModel):
     """Chat Completions, mapping each message once."""
 
     @cached_property
     def _mapped(self) -> _MappedMessages:
         return _MappedMessages(_CHAT_PARTS)
-
-    @cached_property
-    def _customized(self) -> _Customized:
-        return {}
-
-    def customize_request_parameters(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
-        return _once(self._customized, model_request_parameters, super().customize_request_parameters)
 
     async def _map_messages(self, messages: Sequence[ModelMessage], *args: Any, **kwargs: Any) -> list[Any]:
         known = self._mapped
@@ -177,19 +188,12 @@ class ChatModel(OpenAIChatModel):
         )
 
 
-class ResponsesModel(OpenAIResponsesModel):
+class ResponsesModel(_CustomizedOnce, OpenAIResponsesModel):
     """Responses, mapping each message once."""
 
     @cached_property
     def _mapped(self) -> _MappedMessages:
         return _MappedMessages(_RESPONSES_PARTS)
-
-    @cached_property
-    def _customized(self) -> _Customized:
-        return {}
-
-    def customize_request_parameters(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
-        return _once(self._customized, model_request_parameters, super().customize_request_parameters)
 
     async def _map_messages(
         self,
@@ -221,21 +225,6 @@ class ResponsesModel(OpenAIResponsesModel):
             and profile.get("openai_responses_supports_interleaved_function_calls", True)
             and not profile.get("openai_responses_tool_call_ids_are_response_scoped", False)
         )
-
-
-def _once(
-    known: _Customized,
-    parameters: ModelRequestParameters,
-    customize: Callable[[ModelRequestParameters], ModelRequestParameters],
-) -> ModelRequestParameters:
-    """Returns the parameters with their tools' schemas in OpenAI's form, converted once for the same object."""
-    if (made := known.get(id(parameters))) is not None:
-        return made[1]
-    if len(known) >= _REMEMBERED_TOOL_SETS:
-        del known[next(iter(known))]
-    # The original is kept beside the result, so that no other object can have its address.
-    known[id(parameters)] = (parameters, customize(parameters))
-    return known[id(parameters)][1]
 
 
 class _MappedMessages:

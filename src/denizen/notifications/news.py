@@ -20,6 +20,7 @@ from denizen.clock import SECOND
 from denizen.errors import NotFound
 from denizen.ids import EntityId, MessageId
 from denizen.shapes.vocabulary import ASKED
+from denizen.shortening import shortened
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, columns, insert_ignore, select_where, statement, update_where, value
@@ -73,7 +74,7 @@ def of_message(message: Message, space_name: str) -> News:
     return News(
         message.id,
         f"{message.author_name}{where}",
-        _shortened(message.plain or message.text),
+        shortened(message.plain or message.text, LONGEST),
         f"/s/{message.space_id}/m/{message.seq}",
     )
 
@@ -87,7 +88,7 @@ def of_call(call: Call, agent_name: str) -> News:
     body = f"{call.why}\n{asked}" if call.why else asked
     title = f"{agent_name} asks for approval" if call.approval else f"{agent_name} asks"
     path = "/" if call.space_id is None else f"/s/{call.space_id}"
-    return News(call.id, title, _shortened(body), path, call.id if len(body) <= LONGEST else None)
+    return News(call.id, title, shortened(body, LONGEST), path, call.id if len(body) <= LONGEST else None)
 
 
 _SENTENCES: Final = ("question", "message", "prompt", "text", "action", "title")
@@ -115,10 +116,6 @@ def _readable(given: JsonValue) -> str:
 
 def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in ("Cf", "Co", "Cn") or _ALSO_UNSEEN.match(character) is not None
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 _subscribers = select(push_subscriptions.c.entity_id)

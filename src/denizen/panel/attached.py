@@ -14,7 +14,8 @@ from denizen.files.pictures import SEEN, ScaledPicture, is_picture
 from denizen.inbox.format import quoted_name
 from denizen.inbox.picture_lines import picture_of
 from denizen.models.pictures import Picture, picture_tokens, sees
-from denizen.panel.context import RequestMessage, capped
+from denizen.panel.context import RequestMessage
+from denizen.shortening import shortened
 from denizen.storage.database import Database, Tx
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def attached_files(tx: Tx, attached: Sequence[Attachment]) -> AttachedFiles:
     left = PICTURE_TOKENS
     for file in attached:
         text, picture = _read(tx, file)
-        parts.append(_about(file, capped(text, each_may)))
+        parts.append(_about(file, shortened(text, each_may)))
         if picture is not None and (tokens := picture_tokens(picture.width, picture.height)) <= left:
             left -= tokens
             shown.append(picture)

@@ -17,6 +17,7 @@ from denizen.clock import moment
 from denizen.models.pictures import Picture
 from denizen.shapes.vocabulary import LineRole as Role
 from denizen.shapes.vocabulary import OmissionReason
+from denizen.shortening import shortened
 
 FRAME: Final = """\
 ## Where you are
@@ -257,16 +258,11 @@ def _present(voice: str, present: PanelTurn, characters: int) -> Iterator[Reques
 
 def bracketed(heading: str, heard: Sequence[OtherReply], characters: int) -> RequestMessage:
     """Puts the words of several voices into one user message, each shortened."""
-    told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
+    told = "\n\n".join(f"{each.name}: {shortened(each.text, characters)}" for each in heard)
     kept = [[each.round_id, each.voice, each.name] for each in heard]
     outside = any(each.outside for each in heard)
-    shortened = tuple(each.name for each in heard if len(each.text) > characters)
-    return RequestMessage("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside, shortened)
-
-
-def capped(text: str, characters: int) -> str:
-    """Returns the text, shortened to so many characters, with a mark if it was longer."""
-    return text if len(text) <= characters else text[: characters - 1].rstrip() + "…"
+    cut_short = tuple(each.name for each in heard if len(each.text) > characters)
+    return RequestMessage("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside, cut_short)
 
 
 # What a request does not contain

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select
 from denizen.access import space_changes
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.bus.streams import PanelChanged, space_topic
-from denizen.errors import NotFound
+from denizen.errors import NotFound, existing
 from denizen.ids import EntityId, OrganizationId, SpaceId
 from denizen.panel import reflection_cursor
 from denizen.panel.settings import PanelSettings, checked
@@ -73,10 +73,7 @@ def found(tx: Tx, space: Space, settings: Mapping[str, Any]) -> bool:
 
 
 def get(tx: Tx, panel_id: SpaceId) -> Panel:
-    row = tx.one(_get, id=panel_id)
-    if row is None:
-        raise NotFound("panel", panel_id)
-    return _as_panel(row)
+    return _as_panel(existing(tx.one(_get, id=panel_id), "panel", panel_id))
 
 
 def find(tx: Tx, by: Requester, panel_id: str) -> Panel:

@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from denizen.access.requesters import Requester
 from denizen.bus.streams import PANEL, ReplyChanged, RoundChanged, space_topic
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import EntityId, MessageId, SpaceId, new_id
 from denizen.models.discovery import utility_model_for
 from denizen.panel import advisors, panels, voting
@@ -327,10 +327,7 @@ def _who_spoke(turn: Sequence[Round]) -> list[tuple[str, str]]:
 
 def get(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
     """A round of this panel."""
-    found = _find(tx, panel_id, round_id)
-    if found is None:
-        raise NotFound("round", round_id)
-    return found
+    return existing(_find(tx, panel_id, round_id), "round", round_id)
 
 
 def _find(tx: Tx, panel_id: SpaceId, round_id: str | None) -> Round | None:
@@ -380,10 +377,7 @@ def current(tx: Tx, panel_id: SpaceId, after: int | None = None, known: Sequence
 
 
 def reply(tx: Tx, round_id: str, voice: str, part: str) -> Reply:
-    row = tx.one(_one_reply, round_id=round_id, voice=voice, part=part)
-    if row is None:
-        raise NotFound("reply", voice)
-    return _as_reply(row)
+    return _as_reply(existing(tx.one(_one_reply, round_id=round_id, voice=voice, part=part), "reply", voice))
 
 
 def reply_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> Reply:

@@ -18,6 +18,7 @@ from denizen.plans.limits import checked_text
 from denizen.plans.schedule import Schedule, cron, describe, dump, load, next_run, once_after, once_at, say
 from denizen.plans.settings import HeartbeatSettings
 from denizen.shapes.vocabulary import PlanKind
+from denizen.shortening import shortened
 from denizen.storage.database import Params, Tx, columns, delete_where, insert_into, statement, update_where, value
 from denizen.storage.schema import plans
 
@@ -267,8 +268,7 @@ def next_few(tx: Tx, agent_id: AgentId) -> tuple[list[str], tuple[Source, ...]]:
 
 
 def _in_short(plan: Plan) -> str:
-    said = one_line(plan.name or plan.instruction)
-    short = said if len(said) <= _NEXT_NAME_CHARACTERS else said[: _NEXT_NAME_CHARACTERS - 1] + "…"
+    short = shortened(one_line(plan.name or plan.instruction), _NEXT_NAME_CHARACTERS)
     what = f"timer ({short})" if plan.kind == "timer" else short
     return f"{what} at {say(plan.next_run, plan.schedule.zone)}"
 
@@ -277,7 +277,6 @@ def fact(plan: Plan) -> tuple[str, str] | None:
     """The line about a plan for the agent, with its key. The same from run to run; None for timers."""
     if plan.kind == "timer":
         return None
-    said = one_line(plan.instruction)
     # The whole instruction comes with the event.
-    short = said if len(said) <= _FACT_CHARACTERS else said[: _FACT_CHARACTERS - 1] + "…"
+    short = shortened(one_line(plan.instruction), _FACT_CHARACTERS)
     return f"plan:{plan.id}", f"{quoted_name(plan.name)} ({describe(plan.schedule)}): {short}"

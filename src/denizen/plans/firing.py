@@ -80,12 +80,12 @@ _move_on = statement(
 _end = statement(delete(plans).where(*_still_due).returning(*_told))
 
 
-def fire_due(tx: Tx, *, limit: int = BATCH) -> int:
+def fire_due(tx: Tx) -> int:
     """Deliver what is due to the agents' inboxes, and advance each plan to its next time. Returns how many were read.
 
     A plan that missed several times runs once for all of them. A plan without a next time is deleted.
     """
-    rows = tx.all(_due, now=tx.now, limit=limit)
+    rows = tx.all(_due, now=tx.now, limit=BATCH)
     deliveries: list[Delivery] = []
     for plan_id, agent_id, *rest in sorted(rows, key=itemgetter(1)):  # two instances lock minds in the same order
         told_changes.lock(tx, agent_id)
@@ -173,13 +173,13 @@ _reckon = statement(
 )
 
 
-def reckon_again(tx: Tx, *, limit: int = BATCH) -> int:
+def reckon_again(tx: Tx) -> int:
     """After the clock was set back: recompute the next times of recurring plans and of delays. Returns how many.
 
     Without it, a clock that was years ahead for a moment would keep a daily plan, or a timer in one minute, waiting for
     years. A time that a plan has run for already is skipped by the id of its event.
     """
-    rows = tx.all(_displaced, slack=tx.now + CLOCK_SLACK_SECONDS * SECOND, limit=limit)
+    rows = tx.all(_displaced, slack=tx.now + CLOCK_SLACK_SECONDS * SECOND, limit=BATCH)
     for plan_id, agent_id, stored, due, reckoned_at in sorted(rows, key=itemgetter(1)):
         told_changes.lock(tx, agent_id)
         soonest, new = _reckoned(stored, due, reckoned_at, tx.now)

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, FromClause, Table, Text, bindparam, case, 
 from denizen.agents import registry
 from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.fetching import said
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, existing
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.portability import file_lines, memories, panels, rows, stance_lines, withholding
 from denizen.portability.hiding import DefinitionWithoutSecrets
@@ -217,6 +217,7 @@ def _section(
     order: tuple[Any, ...] = (),
     make: Callable[..., Line] | None = None,
     columns: tuple[Any, ...] = (),
+    read: rows.Readers | None = None,
     **other: Any,
 ) -> _Section:
     """Builds a section of lines with a field for each column of the same name, except the `other` ones; or what `make`
@@ -231,12 +232,12 @@ def _section(
         statement(select(*chosen).select_from(there).where(*where, *within).order_by(number, *order)),
         statement(select(func.coalesce(func.max(number), 0)).select_from(there).where(*where)),
         span,
-        make or partial(_line, line),
+        make or partial(_line, line, read=read),
     )
 
 
-def _line(kind: type[Line], *row: Any) -> Line:
-    return rows.line_of(kind, row)
+def _line(kind: type[Line], *row: Any, read: rows.Readers | None = None) -> Line:
+    return rows.line_of(kind, row, read)
 
 
 def _read_page(
@@ -489,30 +490,6 @@ _gone = statement(
 )
 
 
-def _message(*row: Any) -> MessageLine:
-    (
-        id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, outside, reactions,
-        pinned_at, created_at,
-    ) = row  # fmt: skip
-    return MessageLine.model_construct(
-        id=id,
-        seq=seq,
-        author_id=author_id,
-        text=text,
-        plain=plain,
-        mentions=tuple(json.loads(mentions)) if mentions else (),
-        reply_to=reply_to,
-        metadata=json.loads(metadata) if metadata else None,
-        hop=hop,
-        edited_at=edited_at,
-        deleted_at=deleted_at,
-        outside=outside,
-        reactions=json.loads(reactions) if reactions else None,
-        pinned_at=pinned_at,
-        created_at=created_at,
-    )
-
-
 _SAID: Final = _section(
     MessageLine,
     messages,
@@ -520,7 +497,8 @@ _SAID: Final = _section(
     messages.c.space_id == _id,
     messages.c.seq <= bindparam("last"),
     span=500,
-    make=_message,
+    mentions=func.coalesce(messages.c.mentions, "[]"),
+    read={"mentions": lambda told: tuple(json.loads(told)), "metadata": json.loads, "reactions": json.loads},
 )
 
 
@@ -557,10 +535,7 @@ async def _files(db: Database, query: Statement, whose: dict[str, Any], begun: _
 
 
 def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:
-    row = tx.one(_space, id=space_id)
-    if row is None:
-        raise NotFound("space", space_id)
-    home, last, kind, name, private, floor, limit = row
+    home, last, kind, name, private, floor, limit = existing(tx.one(_space, id=space_id), "space", space_id)
     line = SpaceLine(
         id=space_id, kind=kind, name=name, private=private, messages=last, floor=floor, agent_run_limit=limit
     )

@@ -31,7 +31,7 @@ from denizen.portability.lines import (
     VoiceStanceLine,
 )
 from denizen.portability.reading import Fault, LineChecks
-from denizen.portability.rows import Rows, columns, into, line_of, values
+from denizen.portability.rows import Readers, Rows, columns, into, line_of, values
 from denizen.portability.stance_lines import COUNTERS, check_counters
 from denizen.reflection.state import StateOfMind
 from denizen.spaces.handles import check_handle, check_name
@@ -81,7 +81,7 @@ def _kept(line: type[BaseModel], table: Table, *order: Any) -> Statement:
     return statement(select(*columns(line, table)).where(table.c.space_id == _id).order_by(*order))
 
 
-_OF_VOICES: Final[tuple[tuple[type[OfVoice], Statement, Mapping[str, Callable[[Any], Any]]], ...]] = (
+_OF_VOICES: Final[tuple[tuple[type[OfVoice], Statement, Readers], ...]] = (
     (VoiceStanceLine, _kept(VoiceStanceLine, voice_stances, voice_stances.c.voice), {"imprints": json.loads}),
     (
         VoiceFeelingLine,

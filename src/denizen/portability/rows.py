@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 from sqlalchemy import Table
@@ -12,6 +12,8 @@ from sqlalchemy import Table
 from denizen.storage.database import Params, Statement, Tx, insert_into
 
 L = TypeVar("L", bound=BaseModel)
+Readers: TypeAlias = Mapping[str, Callable[[Any], Any]]
+"""How columns are read that hold something else than their field, such as JSON."""
 
 _AT_ONCE: Final = 500
 
@@ -22,8 +24,8 @@ def columns(line: type[BaseModel], table: Table, other: Mapping[str, Any] | None
     return tuple(given[name] if name in given else table.c[name] for name in _fields(line))
 
 
-def line_of(line: type[L], row: Iterable[Any], read: Mapping[str, Callable[[Any], Any]] | None = None) -> L:
-    """Builds the line of a row with these columns; `read` converts columns that hold something else, such as JSON."""
+def line_of(line: type[L], row: Iterable[Any], read: Readers | None = None) -> L:
+    """Builds the line of a row with these columns."""
     values = dict(zip(_fields(line), row, strict=True))
     for name, of in (read or {}).items():
         values[name] = None if values[name] is None else of(values[name])

@@ -30,7 +30,7 @@ from denizen.portability.lines import (
     State,
 )
 from denizen.portability.reading import Fault, LineChecks
-from denizen.portability.rows import Rows, columns, into, line_of, values
+from denizen.portability.rows import Readers, Rows, columns, into, line_of, values
 from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.signals import Counters
 from denizen.spaces import directory
@@ -60,7 +60,7 @@ def _kept(line: type[BaseModel], table: Table, *order: Any) -> Statement:
     return statement(select(*columns(line, table)).where(table.c.agent_id == _id).order_by(*order))
 
 
-_KEPT: Final[tuple[tuple[type[OfStanding], Statement, Mapping[str, Callable[[Any], Any]]], ...]] = (
+_KEPT: Final[tuple[tuple[type[OfStanding], Statement, Readers], ...]] = (
     (StanceLine, _kept(StanceLine, stances, stances.c.space_id), {"imprints": json.loads, "overrides": json.loads}),
     (FeelingLine, _kept(FeelingLine, feelings, feelings.c.space_id, feelings.c.person_id), {"counters": json.loads}),
     (SignalLine, _kept(SignalLine, signals, signals.c.number), {}),

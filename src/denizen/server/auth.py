@@ -20,7 +20,7 @@ from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
 from denizen.app import Runtime
-from denizen.errors import NotFound, StorageError, TokenNotBelieved
+from denizen.errors import StorageError, TokenNotBelieved, existing
 from denizen.ids import EntityId, OrganizationId
 from denizen.server import failed_sign_ins
 from denizen.server.context import Context
@@ -228,10 +228,7 @@ def admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: Organizat
 
 
 def _in_process(tx: Tx, entity_id: EntityId) -> Caller:
-    caller = _caller_with(tx, tokens.in_process(entity_id, tx.now))
-    if caller is None:
-        raise NotFound("entity", entity_id)
-    return caller
+    return existing(_caller_with(tx, tokens.in_process(entity_id, tx.now)), "entity", entity_id)
 
 
 def _find(tx: Tx, secret: str, kind: Kind) -> Caller | None:

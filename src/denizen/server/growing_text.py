@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from denizen.shortening import short_line
+
 BETWEEN: Final = "\n\n"
 """What stands between two messages of one answer."""
 _QUOTED: Final = 60
@@ -16,9 +18,7 @@ _QUOTED: Final = 60
 
 def taken_back(text: str) -> str:
     """The note that the client gets instead of taking the text back."""
-    words = " ".join(text.split())
-    shown = words if len(words) <= _QUOTED else words[: _QUOTED - 1].rstrip() + "…"
-    return f"[Taken back, not said: “{shown}”]"
+    return f"[Taken back, not said: “{short_line(text, _QUOTED)}”]"
 
 
 class GrowingText:

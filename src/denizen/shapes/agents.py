@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from denizen.shapes.examples import ADA, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextAfter, Open, Value
 from denizen.shapes.vocabulary import AgentState, BudgetScope, StatusAction, StatusCause
 
 
@@ -76,9 +76,7 @@ class AgentPage(Value):
     """Agents of your organization that were not deleted, by handle."""
 
     agents: list[ListedAgent]
-    next: Annotated[
-        str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")
-    ] = None
+    next: NextAfter[str] = None
 
 
 class ToolOut(Value):

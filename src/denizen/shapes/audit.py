@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from denizen.shapes.examples import NOOR, THING, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextBefore, Open, Value
 from denizen.shapes.vocabulary import AuditKind
 
 
@@ -47,7 +47,7 @@ class AuditPage(Value):
     model_config = example(kinds=["people", "tokens"])
 
     entries: list[AuditEntry]
-    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[int]
     kinds: Annotated[list[Open[AuditKind]], Field(description="All kinds of changes.")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from denizen.shapes.examples import NOOR, THING, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextBefore, Open, Value
 from denizen.shapes.vocabulary import ReceiptKind
 
 
@@ -31,4 +31,4 @@ class ReceiptPage(Value):
     """Receipts, newest first."""
 
     receipts: list[ReceiptOut]
-    next: Annotated[str | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[str]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, JsonValue
 
 from denizen.shapes.examples import ADA, NOOR, THING, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextBefore, Open, Value
 from denizen.shapes.vocabulary import DifferenceKind, MemoryCategory, MemoryChangeKind, MemoryScope, RecallReason
 
 
@@ -38,7 +38,7 @@ class MemoryPage(Value):
     """A page of memories."""
 
     memories: list[MemoryOut]
-    next: Annotated[str | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[str]
 
 
 class PieceOut(Value):

@@ -14,7 +14,7 @@ from denizen.shapes.examples import ADA, KITCHEN, example
 from denizen.shapes.plans import GoalOut, NoteOut, PlanOut
 from denizen.shapes.stances import StandingOut
 from denizen.shapes.usage import Limits, UsedOut
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextAfter, NextBefore, NextEitherWay, Open, Value
 from denizen.shapes.vocabulary import AgentState, EntryKind, EventType, Lane, OpenState, SenderKind
 
 _OUTSIDE = (
@@ -57,7 +57,7 @@ class InboxPage(Value):
     """Events in the order in which they are taken: urgent ones first."""
 
     events: list[InboxEvent]
-    next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]
+    next: NextAfter[str]
 
 
 Outcome = Literal["open", "paused", "acted", "failed", "skipped", "undone"]
@@ -105,7 +105,7 @@ class CyclePage(Value):
     """Cycles, newest first, including skipped and undone ones."""
 
     cycles: list[CycleOut]
-    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[int]
     complete: Annotated[
         bool, Field(description="False where more were skipped or undone in this time than were looked for.")
     ]
@@ -225,12 +225,7 @@ class LogPage(Value):
     """Some entries of an agent's log, oldest first."""
 
     entries: list[LogEntry]
-    next: Annotated[
-        int | None,
-        Field(
-            description="Send it as `after` (or as `before`, going back) for the next page; null: this is the last one."
-        ),
-    ]
+    next: NextEitherWay[int]
 
 
 class Recalled(Value):
@@ -272,7 +267,7 @@ class CrossingPage(Value):
     """Stopped messages, newest first."""
 
     crossings: list[CrossingOut]
-    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[int]
 
 
 Part = Literal["self", "tools", "layers", "recalled", "recent", "open", "free"]

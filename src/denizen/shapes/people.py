@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from denizen.shapes.examples import ADA, NOOR, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextAfter, Open, Value
 from denizen.shapes.vocabulary import EntityKind, Role, TokenKind
 
 
@@ -94,4 +94,4 @@ class EntityPage(Value):
     """People, agents and services, by handle."""
 
     entities: list[EntityOut]
-    next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]
+    next: NextAfter[str]

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from denizen.shapes.agents import AgentTrouble
 from denizen.shapes.examples import ADA, KITCHEN, NOOR, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextAfter, NextEitherWay, Open, Value
 from denizen.shapes.vocabulary import (
     MENTIONS_LOOKED_AT,
     Attention,
@@ -95,12 +95,7 @@ class MessagePage(Value):
     """Messages of a space, oldest first."""
 
     messages: list[MessageOut]
-    next: Annotated[
-        int | None,
-        Field(
-            description="Send it as `after` (or as `before`, going back) for the next page; null: this is the last one."
-        ),
-    ]
+    next: NextEitherWay[int]
 
 
 class MemberOut(Value):
@@ -192,7 +187,7 @@ class SpaceList(Value):
     """Your spaces."""
 
     spaces: list[SpaceOut]
-    next: Annotated[str | None, Field(description="Send it as `after` for the next page; null: this is the last one.")]
+    next: NextAfter[str]
 
 
 class StoppedAnswers(Value):

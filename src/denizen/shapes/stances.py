@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from denizen.shapes.examples import NOOR, THING, example
-from denizen.shapes.value import Open, Value
+from denizen.shapes.value import NextBefore, Open, Value
 from denizen.shapes.vocabulary import Complexity, Mood, PresetSource, ReflectionOutcome, Skill
 
 
@@ -109,7 +109,7 @@ class RunPage(Value):
     """Changes of a state of mind, newest first."""
 
     runs: list[RunOut]
-    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[int]
 
 
 class SignalOut(Value):
@@ -130,7 +130,7 @@ class SignalPage(Value):
     """The signals of a conversation, newest first."""
 
     signals: list[SignalOut]
-    next: Annotated[int | None, Field(description="Send it as `before` for the next page; null: this is the last one.")]
+    next: NextBefore[int]
 
 
 class TriedOut(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -32,3 +32,10 @@ class _Open:
 T = TypeVar("T", bound=str)
 Open = Annotated[T, _Open()]
 """`Open[Literal["a", "b"]]`: the server sends `a` or `b`; a client also accepts what a newer server sends."""
+
+_Cursor = TypeVar("_Cursor", int, str)
+_LAST: Final = "for the next page; null: this is the last one."
+NextBefore = Annotated[_Cursor | None, Field(description=f"Send it as `before` {_LAST}")]
+NextAfter = Annotated[_Cursor | None, Field(description=f"Send it as `after` {_LAST}")]
+NextEitherWay = Annotated[_Cursor | None, Field(description=f"Send it as `after` (or as `before`, going back) {_LAST}")]
+"""Where the next page of a list begins."""

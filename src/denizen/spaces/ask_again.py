@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, existing
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
@@ -36,9 +36,7 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
     """
     space = directory.require_member(tx, space_id, by)
     person, agent = directory.get_entity(tx, by), directory.get_entity(tx, agent_id)
-    state = tx.one(_state, id=agent_id)
-    if state is None:
-        raise NotFound("agent", agent_id)
+    state = existing(tx.one(_state, id=agent_id), "agent", agent_id)
     if person.kind != "human":
         raise InvalidInput("Only people ask an agent for an answer. Write to it instead.")
     if not directory.is_member(tx, space_id, agent_id):

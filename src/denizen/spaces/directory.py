@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, space_topic
-from denizen.errors import HandleTaken, InvalidInput, NotFound
+from denizen.errors import HandleTaken, InvalidInput, NotFound, existing
 from denizen.folding import fold
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.shapes.vocabulary import Attention, EntityKind, Floor, MemberRole, SpaceKind
@@ -155,10 +155,7 @@ def create_organization(tx: Tx, name: str) -> Organization:
 
 
 def get_organization(tx: Tx, organization_id: OrganizationId) -> Organization:
-    row = tx.one(_get_organization, id=organization_id)
-    if row is None:
-        raise NotFound("organization", organization_id)
-    return Organization(*row)
+    return Organization(*existing(tx.one(_get_organization, id=organization_id), "organization", organization_id))
 
 
 def rename_organization(tx: Tx, organization_id: OrganizationId, name: str) -> None:
@@ -229,18 +226,13 @@ def hold(tx: Tx, entity_id: EntityId) -> None:
 
 
 def get_entity(tx: Tx, entity_id: EntityId) -> Entity:
-    row = tx.one(_get_entity, id=entity_id)
-    if row is None:
-        raise NotFound("entity", entity_id)
-    return Entity(*row)
+    return Entity(*existing(tx.one(_get_entity, id=entity_id), "entity", entity_id))
 
 
 def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
     """The entity with this handle, with or without its `@`, that has not left."""
     row = tx.one(_find_entity, organization_id=organization_id, handle=handle.removeprefix("@").lower())
-    if row is None:
-        raise NotFound("entity with the handle", handle)
-    return Entity(*row)
+    return Entity(*existing(row, "entity with the handle", handle))
 
 
 def free_handle(tx: Tx, organization_id: OrganizationId, like: str) -> str:
@@ -364,10 +356,7 @@ def found_space(
 
 
 def get_space(tx: Tx, space_id: SpaceId) -> Space:
-    row = tx.one(_get_space, id=space_id)
-    if row is None:
-        raise NotFound("space", space_id)
-    return as_space(row)
+    return as_space(existing(tx.one(_get_space, id=space_id), "space", space_id))
 
 
 def as_space(row: Sequence[Any]) -> Space:
@@ -615,7 +604,5 @@ def check_run_limit(limit: int) -> int:
 def _locked(tx: Tx, space_id: SpaceId) -> tuple[Space, int]:
     """The space and the number of its last message, locked until the commit."""
     # Posting locks the same row: membership does not change between a message and its events.
-    row = tx.one(_lock_space, id=space_id)
-    if row is None:
-        raise NotFound("space", space_id)
+    row = existing(tx.one(_lock_space, id=space_id), "space", space_id)
     return as_space(row), row[-1]

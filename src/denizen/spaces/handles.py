@@ -7,6 +7,7 @@ import re
 import unicodedata
 
 from denizen.errors import InvalidInput
+from denizen.shortening import shortened
 
 MAX_HANDLE_CHARS = 40
 MAX_NAME_CHARS = 120
@@ -31,8 +32,8 @@ def check_handle(text: str) -> str:
     handle = text.strip().removeprefix("@")
     if _HANDLE.fullmatch(handle) and len(handle) <= MAX_HANDLE_CHARS:
         return handle.lower()
-    shown = handle if len(handle) <= MAX_HANDLE_CHARS else handle[:MAX_HANDLE_CHARS] + "…"
-    raise InvalidInput(f"The handle {shown!r} {_fault(handle)}. Try {handle_from(handle[:MAX_NAME_CHARS])!r}.")
+    shown, valid = shortened(handle, MAX_HANDLE_CHARS), handle_from(handle[:MAX_NAME_CHARS])
+    raise InvalidInput(f"The handle {shown!r} {_fault(handle)}. Try {valid!r}.")
 
 
 def handle_from(name: str) -> str:

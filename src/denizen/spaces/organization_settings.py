@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from denizen.errors import NotFound
+from denizen.errors import existing
 from denizen.ids import OrganizationId
 from denizen.storage.database import Statement, Tx, equal, select_where, statement, storable, update_where, value
 from denizen.storage.schema import organizations
@@ -40,7 +40,4 @@ def store(tx: Tx, organization_id: OrganizationId, settings: Mapping[str, Any]) 
 
 
 def _text(tx: Tx, statement: Statement, organization_id: OrganizationId) -> str:
-    settings = value(tx, statement, id=organization_id)
-    if settings is None:
-        raise NotFound("organization", organization_id)
-    return settings
+    return existing(value(tx, statement, id=organization_id), "organization", organization_id)

@@ -176,9 +176,9 @@ async def keep_daily(db: Database) -> None:
         await db.write(keep_today)
 
 
-def of_organization(tx: Tx, organization_id: OrganizationId, *, days: int = GROWTH_DAYS) -> Growth | None:
+def of_organization(tx: Tx, organization_id: OrganizationId) -> Growth | None:
     """The size of this organization on the last days on which it was measured; None: on none of them."""
-    return next(iter(growths(tx, [organization_id], days=days)), None)
+    return next(iter(growths(tx, [organization_id])), None)
 
 
 def nothing_yet(tx: Tx, organization_id: OrganizationId) -> Growth:
@@ -188,13 +188,13 @@ def nothing_yet(tx: Tx, organization_id: OrganizationId) -> Growth:
     )
 
 
-def growths(tx: Tx, only: Sequence[OrganizationId] | None = None, *, days: int = GROWTH_DAYS) -> list[Growth]:
+def growths(tx: Tx, only: Sequence[OrganizationId] | None = None) -> list[Growth]:
     """The sizes of these organizations, or of all, the largest first."""
     found: list[Growth] = []
     for id, name in tx.all(_names):
         if only is not None and id not in only:
             continue
-        rows = [Size(*row) for row in tx.all(_days_of, organization_id=id, first=tx.now // DAY - days)]
+        rows = [Size(*row) for row in tx.all(_days_of, organization_id=id, first=tx.now // DAY - GROWTH_DAYS)]
         if rows:
             found.append(Growth(name, rows[-1], per_day(rows), rows))
     return sorted(found, key=lambda each: -each.now.bytes)

@@ -19,7 +19,7 @@ from denizen.access.audit import Actor
 from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import privacy
-from denizen.errors import AlreadySettled, NotAllowed, NotFound
+from denizen.errors import AlreadySettled, NotAllowed, NotFound, existing
 from denizen.ids import AgentId, CallId, CycleId, EntityId, FileId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
@@ -204,10 +204,7 @@ def _announce(tx: Tx, id: CallId, agent_id: AgentId, shown_in: SpaceId | None, s
 
 
 def get(tx: Tx, id: str) -> Call:
-    call = find(tx, id)
-    if call is None:
-        raise NotFound("call", id)
-    return call
+    return existing(find(tx, id), "call", id)
 
 
 def find(tx: Tx, id: str) -> Call | None:

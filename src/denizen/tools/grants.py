@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select
 from denizen.access import audit
 from denizen.access.audit import Actor
 from denizen.clock import SECOND
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, existing
 from denizen.ids import AgentId, EntityId, SpaceId, new_id
 from denizen.inbox.outside import parsed
 from denizen.spaces import directory
@@ -135,9 +135,7 @@ def _may_see(tx: Tx, grant: Grant, reader: EntityId) -> bool:
 
 def revoke(tx: Tx, agent_id: AgentId, id: str, by: EntityId) -> None:
     """Revoke the approval. Raises `NotFound` if this person cannot see it."""
-    grant = next((each for each in visible_to(tx, agent_id, by) if each.id == id), None)
-    if grant is None:
-        raise NotFound("approval", id)
+    grant = existing(next((each for each in visible_to(tx, agent_id, by) if each.id == id), None), "approval", id)
     tx.run(_revoke, id=id)
     who = directory.get_entity(tx, by)
     audit.record(tx, who.organization_id, Actor(by), "revoke_approval", agent_id, tool=grant.tool, call=grant.call_id)

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from denizen.errors import InvalidInput
+from denizen.shortening import shortened
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator
@@ -124,11 +125,13 @@ def _compile(text: str, patterns: int, patterns_are_optional: bool) -> CompiledS
             where = ".".join(map(str, error.instance_path))
             if error.kind.as_dict() != {"format": "regex"}:
                 at = f" at {where}" if where else ""
-                raise UnusableSchema(f"parameters is not a valid JSON Schema{at}: {_short(error.message)}") from error
+                raise UnusableSchema(
+                    f"parameters is not a valid JSON Schema{at}: {shortened(error.message, _LONGEST)}"
+                ) from error
             _remove(usable, error.instance_path)
             unusable.append(where)
         except (ReferencingError, ValueError) as error:
-            raise UnusableSchema(f"parameters is not a valid JSON Schema: {_short(str(error))}") from error
+            raise UnusableSchema(f"parameters is not a valid JSON Schema: {shortened(str(error), _LONGEST)}") from error
 
 
 _compile_once = lru_cache(CACHED_SCHEMAS)(_compile)
@@ -181,7 +184,7 @@ def problems(name: str, compiled: CompiledSchema, given: Mapping[str, Any]) -> l
 def _in_words(validator: Draft202012Validator, given: Any, keywords: Iterable[str] | None = None) -> list[str]:
     errors = (each for each in validator.iter_errors(given) if keywords is None or each.kind.name in keywords)
     return [
-        f"{'.'.join(map(str, each.instance_path)) or 'arguments'}: {_short(each.message)}"
+        f"{'.'.join(map(str, each.instance_path)) or 'arguments'}: {shortened(each.message, _LONGEST)}"
         for each in islice(errors, _SHOWN)
     ]
 
@@ -203,10 +206,6 @@ def _cut(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _cut(each) for name, each in cast("dict[str, Any]", value).items()}
     return value
-
-
-def _short(message: str) -> str:
-    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
 def _parsed(name: str, arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -359,7 +358,7 @@ class _Visits:
             found = None
         if found is None or not (target == "#" or target.startswith("#/")) or "%" in target:
             raise UnusableSchema(
-                f"parameters refers to {_short(target)!r}, which cannot be used. "
+                f"parameters refers to {shortened(target, _LONGEST)!r}, which cannot be used. "
                 "References lead to places in the same schema, as `#/$defs/name` does"
             )
         return found

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import AgentId
 from denizen.inbox.sources import Source
 from denizen.storage.database import Tx, select_where, value
@@ -95,9 +95,7 @@ _definition = select_where(agents, "definition", "id")
 def read_skill(tx: Tx, hand: Hand, pointer: str) -> Done:
     """The instructions of a skill of the agent, or one of its files (`NAME/PATH`)."""
     name, _, path = pointer.partition("/")
-    skill = _skills_of(tx, hand.agent_id).get(name)
-    if skill is None:
-        raise NotFound("skill", name)
+    skill = existing(_skills_of(tx, hand.agent_id).get(name), "skill", name)
     outside = () if skill.results == "trusted" else (Source("file", f"skill {name}"),)
     if not path:
         listed = "".join(f'\n- read_entry("skill:{name}/{each}")' for each in skill.files)

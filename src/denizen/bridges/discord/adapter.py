@@ -277,7 +277,7 @@ class DiscordAdapter(SocketAdapter):
         """The text in parts, and whom they may notify: nobody but those whom it names."""
         text = named(what, self._settings.speaker)
         accounts = await self._means.accounts(handles_in(text))
-        parts = parts_of(with_accounts(text, accounts, "<@{}>"), TEXT_CHARACTERS, utf16_units)
+        parts = parts_of(with_accounts(text, accounts), TEXT_CHARACTERS, utf16_units)
         return parts, {"allowed_mentions": {"parse": [], "users": list(accounts.values())[:100], "replied_user": True}}
 
     async def _post(self, what: Outgoing) -> Outcome:

@@ -207,7 +207,7 @@ class SlackAdapter(SocketAdapter):
 
     async def _text(self, what: Outgoing) -> str:
         text = what.text if self._customizes else named(what, self._settings.speaker)
-        return with_accounts(events.harmless(text), await self._means.accounts(handles_in(text)), "<@{}>")
+        return with_accounts(events.harmless(text), await self._means.accounts(handles_in(text)))
 
     async def _texts(self, what: Outgoing) -> list[str]:
         return parts_of(await self._text(what), TEXT_CHARACTERS)

@@ -22,6 +22,7 @@ from denizen.client import Call, Client, Message, Space, SpaceStatus
 from denizen.clock import SystemClock
 from denizen.errors import DenizenError, InvalidInput
 from denizen.settings.shape import Settings
+from denizen.shortening import short_line
 from denizen.telemetry.logs import Level, configure_logging
 
 QUESTION_CHARACTERS: Final = 500
@@ -174,7 +175,7 @@ def _unanswered(questions: Sequence[Call], space: Space) -> Iterator[str]:
     """Yields the open questions of agents, and how to answer them."""
     names = {member.id: member.name for member in space.members}
     for call in questions:
-        asked = wording.shortened(wording.whole(call), QUESTION_CHARACTERS)
+        asked = short_line(wording.whole(call), QUESTION_CHARACTERS)
         yield f"{names.get(call.agent_id, 'Someone')} waits for an answer: {asked}"
     if questions:
         yield f"Give it in `denizen chat {shlex.quote(space.name)}` with /yes, /no, or /answer and your own words."

@@ -9,6 +9,7 @@ from typing import Final
 from denizen.cli.console import printable
 from denizen.client import Message
 from denizen.errors import InvalidInput
+from denizen.shortening import short_line
 
 LOOKED_AT: Final = 100
 """How many messages are looked through for the one that a command means."""
@@ -74,5 +75,4 @@ def has_reacted(message: Message, emoji: str, who: str) -> bool:
 
 def quoted(message: Message) -> str:
     """The beginning of a message, for a sentence about it."""
-    text = " ".join(printable(message.plain or message.text).split())
-    return f'"{text[:_SHOWN]}{"…" if len(text) > _SHOWN else ""}"'
+    return f'"{short_line(printable(message.plain or message.text), _SHOWN)}"'

@@ -23,6 +23,7 @@ from denizen.cli.chat.questions import Ended, News, PendingQuestion, Questions, 
 from denizen.cli.chat.typed import COMMANDS
 from denizen.cli.console import printable
 from denizen.client import Agent, Member, Message, Space
+from denizen.shortening import short_line
 
 COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_blue", "bright_yellow")
 OWN_COLOUR: Final = "green"
@@ -164,7 +165,7 @@ def _question(asked: PendingQuestion, names: Mapping[str, str]) -> Iterator[Cons
     if asked_for := wording.sentence(call):
         yield body(asked_for)
     for line in wording.details(call):
-        yield _Indented(Text(printable(wording.shortened(line, DETAIL_CHARACTERS))))
+        yield _Indented(Text(printable(short_line(line, DETAIL_CHARACTERS))))
     own_words = f"/yes{number}, /no{number}, or /answer{number} and your own words"
     accept = how_to_accept(call, number)
     yield _Indented(note(own_words if call.mode != "elicitation" else f"{accept}, or /no{number}"))

@@ -9,9 +9,11 @@ from typing import Final
 from pydantic import JsonValue
 
 from denizen.client import Call, SpaceStatus
+from denizen.shortening import short_line
 
 SHORT_ANSWERS: Final[Mapping[str, JsonValue]] = {"/yes": {"confirmed": True}, "/no": {"confirmed": False}}
 """The commands that are answers by themselves."""
+QUESTION_CHARACTERS: Final = 60
 ARGUMENT_CHARACTERS: Final = 80
 ANSWER_CHARACTERS: Final = 120
 _LATE: Final = "A late answer still reaches the agent."
@@ -67,9 +69,9 @@ def whole(call: Call) -> str:
     return "\n".join([sentence(call) or in_words(call), *details(call)])
 
 
-def in_short(call: Call, characters: int = 60) -> str:
+def in_short(call: Call) -> str:
     """Returns the question in a few words."""
-    return shortened(sentence(call) or in_words(call), characters)
+    return short_line(sentence(call) or in_words(call), QUESTION_CHARACTERS)
 
 
 def answer_in_words(call: Call) -> str:
@@ -78,12 +80,6 @@ def answer_in_words(call: Call) -> str:
         if _data(call.result) == result:
             return command.removeprefix("/")
     return call.result or ""
-
-
-def shortened(text: str, characters: int) -> str:
-    """Returns the text on one line, at most so long."""
-    line = " ".join(text.split())
-    return line if len(line) <= characters else line[: characters - 1].rstrip() + "…"
 
 
 def _value(value: JsonValue) -> str:
@@ -103,7 +99,7 @@ def ended(call: Call, number: int | None, by: str) -> str:
     match call.state:
         case "answered" | "late":
             late = " late" if call.state == "late" else ""
-            return f"{by} answered {asked}{late}: {shortened(answer_in_words(call), ANSWER_CHARACTERS)}"
+            return f"{by} answered {asked}{late}: {short_line(answer_in_words(call), ANSWER_CHARACTERS)}"
         case "interrupted":
             return f"Nobody waits for {asked} any more: something urgent came. {_LATE}"
         case "expired":
@@ -115,7 +111,7 @@ def ended(call: Call, number: int | None, by: str) -> str:
 def used(call: Call, name: str) -> str:
     """Returns what an agent did with a tool, in one line."""
     given = ", ".join(_pair(key, value) for key, value in _arguments(call))
-    return f"{name} used {call.tool}({shortened(given, ARGUMENT_CHARACTERS)}) → {_outcome(call)}"
+    return f"{name} used {call.tool}({short_line(given, ARGUMENT_CHARACTERS)}) → {_outcome(call)}"
 
 
 def _arguments(call: Call) -> list[tuple[str, JsonValue]]:
@@ -130,5 +126,5 @@ def _pair(key: str, value: JsonValue) -> str:
 
 def _outcome(call: Call) -> str:
     if call.state in ("answered", "late"):
-        return shortened(call.result or "", ANSWER_CHARACTERS) or "nothing"
+        return short_line(call.result or "", ANSWER_CHARACTERS) or "nothing"
     return "no result in time" if call.state == "expired" else "not finished"

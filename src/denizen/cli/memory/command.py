@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, as_mention
-from denizen.cli.console import MADE_FROM_OUTSIDE, printable, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, new_table, printable, stdout
 from denizen.cli.memory import queries
 from denizen.cli.memory.queries import whose
 from denizen.client import Client
@@ -143,7 +142,7 @@ async def _texts(client: Client, findings: Sequence[FindingOut]) -> dict[str, st
 
 
 def _table(found: ReportOut) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for name in ("scope", "memories", *PROBLEMS):
         table.add_column(name, justify="left" if name == "scope" else "right")
     problems = Counter((each.scope, each.problem) for each in found.findings)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import JsonValue
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.console import print_json, printable, stderr, stdout, write_document
+from denizen.cli.console import new_table, print_json, printable, stdout, write_document
 from denizen.cli.mind import as_told
 from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
@@ -37,14 +36,7 @@ _Reflection = Annotated[str | None, typer.Option(help="Reflection: a quick-start
 def list_(api: Api) -> None:
     """List your panels and their advisors."""
     found = api.use(lambda client: client.panels())
-    if api.prints_json(found):
-        return
-    if found:
-        stdout().print(_table(found))
-    else:
-        stderr().print(
-            "You are not in any panel yet. Create one with `denizen panel create NAME ADVISOR…`.", style="dim"
-        )
+    api.print_list(found, _table, "You are not in any panel yet. Create one with `denizen panel create NAME ADVISOR…`.")
 
 
 @app.command()
@@ -226,8 +218,8 @@ def _dollars(micros: int) -> str:
     return f"${micros / 1_000_000:.4f}"
 
 
-def _table(found: list[Panel]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def _table(found: Sequence[Panel]) -> Table:
+    table = new_table()
     table.add_column("panel", no_wrap=True)
     table.add_column("turns", justify="right")
     table.add_column("advisors", ratio=1)

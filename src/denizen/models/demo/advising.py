@@ -13,6 +13,7 @@ from zlib import crc32
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
 from denizen.models.scripted import Call, Say, call, say
+from denizen.shortening import short_line
 
 TOOLS = frozenset({"vote", "report", "suggest"})
 """The tools that panels offer; never more than one of them."""
@@ -63,8 +64,8 @@ def advise(messages: list[ModelMessage], tools: Sequence[str]) -> Call | Say:
         return say(_QUESTIONS[(_number(name) + int(question[1])) % len(_QUESTIONS)])
     speaker = f"As {name} I" if name and not name.startswith("a helpful") else "I"
     return say(
-        f"{speaker} would look first at this: “{_short(asked)}”. I am the demo model, and cannot think about it: set a "
-        "model with a key, and I will have something to say."
+        f"{speaker} would look first at this: “{short_line(asked, 80)}”. I am the demo model, and cannot think about "
+        "it: set a model with a key, and I will have something to say."
     )
 
 
@@ -78,7 +79,7 @@ def _fill(tool: str, name: str, said: Sequence[str]) -> Call:
         return call("report", verdicts=[_verdict(each, said[0]) for each in expected])
     topic = said[-1].partition("\n")[2] if said else ""
     advisors = [
-        {"name": each, "kind": kind, "description": about, "reason": f"May see something in “{_short(topic)}”."}
+        {"name": each, "kind": kind, "description": about, "reason": f"May see something in “{short_line(topic, 80)}”."}
         for each, kind, about in _ADVISORS
     ]
     return call("suggest", advisors=advisors)
@@ -93,7 +94,9 @@ def _verdict(expected: str, answer: str) -> dict[str, Any]:
 
 def _together(said: Sequence[str]) -> str:
     heard = [found for each in said if each.startswith("[This is what") for found in _SAID.findall(each[1:-1])]
-    lines = "\n".join(f"- {name}: {_short(text)}" for name, text in heard if name != "This is what the voices said")
+    lines = "\n".join(
+        f"- {name}: {short_line(text, 80)}" for name, text in heard if name != "This is what the voices said"
+    )
     return (
         "## Agreements\n\nThe demo model cannot tell.\n\n"
         f"## Disagreements\n\n{lines or '- Nobody has spoken.'}\n\n"
@@ -111,11 +114,6 @@ def _read(messages: list[ModelMessage]) -> tuple[str, list[str]]:
             elif isinstance(part, UserPromptPart):
                 said.append(part.content if isinstance(part.content, str) else "")
     return system, said
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 80 else words[:79].rstrip() + "…"
 
 
 def _number(name: str) -> int:

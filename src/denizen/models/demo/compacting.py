@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 
 from denizen.models.demo.marks import COMPACTOR_MARK
-from denizen.models.demo.wording import cut
 from denizen.models.scripted import Say
+from denizen.shortening import short_line
 
 _SAID = re.compile(r'^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+: "(.*)"$')
 _HEADED = re.compile(r"^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+:$")
@@ -44,14 +44,14 @@ def compact(messages: Sequence[ModelMessage]) -> Say:
     told = next((str(part.content) for part in messages[1].parts if isinstance(part, UserPromptPart)), "")
     before = _known(told)
     lines = list(_lines(told))
-    said = [f"- {each.who}: {cut(each.text, 120)}" for each in lines]
+    said = [f"- {each.who}: {short_line(each.text, 120)}" for each in lines]
     kept = [each for each in before.get("summary", "").splitlines() if each.startswith("- ")]
     summary = "\n".join(["The conversation so far, in quotations:", *[*kept, *said][-_MOST_LINES:]])
     memory = before.get("memory", {})
     for each in lines:
         category = next((name for name, pattern in _KINDS if pattern.search(each.text)), None)
         if category is not None and each.kind == "human":
-            item = {"text": f"{each.who}: {cut(each.text, 160)}", "confidence": 0.5, "sources": [each.number]}
+            item = {"text": f"{each.who}: {short_line(each.text, 160)}", "confidence": 0.5, "sources": [each.number]}
             memory[category] = [*memory.get(category, []), item][-_MOST_ITEMS:]
     people = dict.fromkeys(each.who for each in lines if each.kind == "human")
     known = {str(each.get("text")) for each in memory.get("people", [])}

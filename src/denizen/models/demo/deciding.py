@@ -19,6 +19,7 @@ from denizen.models.demo.recalling import Moment, essence, fact_in
 from denizen.models.demo.reminding import memory_arguments, reminder_in, timer_arguments, timer_text
 from denizen.models.demo.wording import NOTHING_PENDING, listed, one_of, quoted
 from denizen.models.scripted import Call, Say, call, skip
+from denizen.shortening import shortened
 
 T = TypeVar("T")
 Script = Generator[list[Call], Sequence[str], T]
@@ -303,5 +304,4 @@ def _enter(cycle: _Cycle, space_id: str) -> Script[None]:
 
 
 def _sayable(text: str) -> str:
-    text = text.strip() or "(nothing)"
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+    return shortened(text.strip() or "(nothing)", _LONGEST)

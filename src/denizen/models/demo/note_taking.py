@@ -10,8 +10,8 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 
 from denizen.models.demo.marks import CHAPTER_MARK
-from denizen.models.demo.wording import cut
 from denizen.models.scripted import Say
+from denizen.shortening import short_line
 
 _CYCLE: Final = re.compile(r"^\[CYCLE (\d+) — ")
 _WORDS: Final = re.compile(r'^its words: "(.*)"$')
@@ -34,7 +34,7 @@ def _notes(told: str) -> Iterator[dict[str, Any]]:
     for line in [*told.splitlines(), "[CYCLE 0 — "]:
         if cycle := _CYCLE.match(line):
             if said:
-                yield {"cycle": number, "kind": "done", "text": cut(said, 160)}
+                yield {"cycle": number, "kind": "done", "text": short_line(said, 160)}
             number, said = int(cycle[1]), ""
         elif words := _WORDS.match(line):
             said = words[1]

@@ -12,7 +12,8 @@ from functools import cached_property
 
 from denizen.models.demo.addressing import calls_by_name, leading_mentions
 from denizen.models.demo.reading import Cycle, DemoEvent, DemoSpace, Scene
-from denizen.models.demo.wording import NOTHING_PENDING, counted, cut, listed, quoted
+from denizen.models.demo.wording import NOTHING_PENDING, counted, listed, quoted
+from denizen.shortening import short_line
 
 _SHOWN = 4
 _LONGEST = 2_000
@@ -113,7 +114,7 @@ def recall_deeds(moment: Moment) -> str:
     text = "Nothing here yet that I remember."
     if done:
         last = f"; the last {_SHOWN}" if len(done) > _SHOWN else ""
-        lines = "".join(f"\n- {cut(each, 200)}" for each in done[-_SHOWN:])
+        lines = "".join(f"\n- {short_line(each, 200)}" for each in done[-_SHOWN:])
         text = f"I remember {counted(len(done), 'thing')} that I did{last}:{lines}".replace("@", "")
     return f"{text}\n\nWhat I did elsewhere ({hidden}) I keep to those who were there." if hidden else text
 

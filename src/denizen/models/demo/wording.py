@@ -6,19 +6,15 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
+from denizen.shortening import short_line
+
 NOTHING_PENDING: Final = "Nothing is pending."
 
 
 def quoted(text: str, limit: int = 80) -> str:
     """Quotes the beginning of `text` on one line. Handles are written so that they mention nobody."""
-    line = cut(text, limit).replace("@", "").replace('"', "'").strip()
+    line = short_line(text, limit).replace("@", "").replace('"', "'").strip()
     return f'"{line.removesuffix(".")}"'
-
-
-def cut(text: str, limit: int) -> str:
-    """Returns `text` on one line, at most `limit` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def listed(things: Sequence[str]) -> str:

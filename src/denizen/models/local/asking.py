@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.models.demo.reading import Cycle, DemoEvent, Scene, read
+from denizen.shortening import short_line
 
 SEND, SKIP = "send_message", "skip"
 CHARACTERS: Final = 400
@@ -92,5 +93,4 @@ def _action(name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…"
+    return short_line(text, CHARACTERS)

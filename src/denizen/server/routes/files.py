@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
-from denizen.errors import InvalidInput, NotAllowed, NotFound
+from denizen.errors import InvalidInput, NotAllowed, NotFound, existing
 from denizen.files.pictures import THUMBNAIL, is_picture
 from denizen.files.storing import CHUNK_BYTES, File
 from denizen.ids import FileId
@@ -232,16 +232,12 @@ async def read_link(
     if not context.runtime.files.is_signed(file, signed):
         raise NotFound("file", file_id)
     if page is not None:
-        drawn = await context.runtime.files.page(file, page)
-        if drawn is None:
-            raise NotFound("page", str(page))
+        drawn = existing(await context.runtime.files.page(file, page), "page", str(page))
         headers = {**_headers(file, "inline", len(drawn.data)), PAGES_HEADER: str(drawn.pages)}
         return Response(drawn.data, media_type=drawn.media_type, headers=headers)
     if size is None:
         return _send(context, file, wanted, download=download)
-    made = await context.runtime.files.variant(file, size)
-    if made is None:
-        raise NotFound("file", file_id)
+    made = existing(await context.runtime.files.variant(file, size), "file", file_id)
     return Response(made.data, media_type=made.media_type, headers=_headers(file, "inline", len(made.data)))
 
 
