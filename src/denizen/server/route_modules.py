@@ -85,6 +85,7 @@ MODULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "spaces/*/pins": ("messages",),
     "spaces/*/retention": ("retention",),
     "spaces/*/stream": ("messages",),
+    "spaces/*/transcript": ("messages",),
     "stream": ("streams",),
     "tokens": ("tokens",),
     "tools": ("agents",),
