@@ -1,4 +1,6 @@
 import { useState } from "react";
+import { inWords } from "../denizen/api";
+import { useToast } from "./Toast";
 
 export interface Act {
   busy: boolean;
@@ -26,4 +28,20 @@ export function useAct(): Act {
     }
   };
   return { busy, error, run, clear: () => setError(null) };
+}
+
+/** The same; an error is told in a toast. */
+export function useActWithToast(): Pick<Act, "busy" | "run"> {
+  const toast = useToast();
+  const { busy, run } = useAct();
+  return {
+    busy,
+    run: (what) =>
+      run(() =>
+        what().catch((error: unknown) => {
+          toast(inWords(error));
+          throw error;
+        }),
+      ),
+  };
 }
