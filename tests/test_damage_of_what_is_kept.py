@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 
 from denizen import Runtime
 from denizen.checker import check, check_deeply
-from denizen.checks.kept import check_bytes
+from denizen.checks.files_and_memories import check_bytes
 from denizen.files import storing
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate, remember

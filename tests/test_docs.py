@@ -149,3 +149,13 @@ def test_the_files_to_change_together_are_there() -> None:
     assert len(named) > 15
     assert [each for each in named if not (ROOT / "src" / "denizen" / each).exists()] == []
     assert [each for each in re.findall(r"`(\w+\.ts)`", table) if not list((ROOT / "web" / "src").rglob(each))] == []
+
+
+def test_what_contributing_names_is_there() -> None:
+    """Each module that decides something, and the function or class in it."""
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where is it decided?")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z_]+/[a-z_]+\.py)`(?: \(`(\w+)`\))?", table)
+    assert len(named) > 15
+    for module, what in named:
+        code = (ROOT / "src" / "denizen" / module).read_text()
+        assert re.search(rf"^(?:class|def|async def) {what}\b" if what else "", code, re.MULTILINE), (module, what)

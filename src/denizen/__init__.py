@@ -120,13 +120,13 @@ if TYPE_CHECKING:
     from denizen.models.scripted import call, forever, reply, say, scripted, skip, think
     from denizen.panel.advisor_stances import VoiceStance
     from denizen.panel.advisors import Advisor, AdvisorDraft, AdvisorFields
+    from denizen.panel.claims import AdvisorContext
     from denizen.panel.costs import CostEstimate
     from denizen.panel.panels import Panel
     from denizen.panel.phases import Phase
     from denizen.panel.rounds import Round
     from denizen.panel.settings import PanelFields
     from denizen.panel.suggesting import Suggestion
-    from denizen.panel.taking import AdvisorContext
     from denizen.panel.unanswered import PanelStatus
     from denizen.plans.agenda import Plan
     from denizen.plans.goals import Goal
@@ -406,7 +406,7 @@ _NAMES = {
     "denizen.panel.rounds": "Round",
     "denizen.panel.settings": "PanelFields",
     "denizen.panel.suggesting": "Suggestion",
-    "denizen.panel.taking": "AdvisorContext",
+    "denizen.panel.claims": "AdvisorContext",
     "denizen.panel.unanswered": "PanelStatus",
     "denizen.plans.agenda": "Plan",
     "denizen.plans.goals": "Goal",

@@ -12,7 +12,7 @@ changed since it joined, because no row records when it changed.
 from __future__ import annotations
 
 from denizen.checks.agents import check_agents
-from denizen.checks.kept import check_bytes, check_kept
+from denizen.checks.files_and_memories import check_bytes, check_files_and_memories
 from denizen.checks.outside_marks import check_marks
 from denizen.checks.reflection import check_reflection
 from denizen.checks.rows import check_leftovers, check_plans, check_references
@@ -54,7 +54,7 @@ def check(tx: Tx) -> list[Violation]:
         *check_waiting(tx),
         *check_plans(tx),
         *check_reflection(tx),
-        *check_kept(tx),
+        *check_files_and_memories(tx),
         *check_marks(tx),
         *check_leftovers(tx),
         *check_references(tx),

@@ -14,7 +14,7 @@ from denizen import call, forever, reply, scripted, tool
 from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Agent, define
 from denizen.agents.restrictions import DefinitionPolicy, HostAccess
-from denizen.cli.house import host_access
+from denizen.cli.home import host_access
 from denizen.errors import InvalidInput, ModelUnknown, SettingsError
 from denizen.memory.settings import MemoryOptions
 from denizen.settings.loading import load

@@ -13,7 +13,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from denizen.access import tokens
-from denizen.cli.house import House, open_house
+from denizen.cli.home import OpenedHome, open_home
 from denizen.cli.main import app
 from denizen.server.application import create_app
 from denizen.server.serving import bind, serve_on
@@ -27,7 +27,7 @@ is_there = Path.exists
 class Terminal:
     """`await terminal("agents", "list")` runs that there; the house is open beside it."""
 
-    house: House
+    house: OpenedHome
     url: str | None
     given: tuple[str, ...] = ()
     environ: Mapping[str, str] | None = None
@@ -54,7 +54,7 @@ class Terminal:
 
 @asynccontextmanager
 async def at_its_machine() -> AsyncGenerator[Terminal]:
-    async with open_house(load().settings) as house:
+    async with open_home(load().settings) as house:
         yield Terminal(house, None)
 
 
@@ -64,7 +64,7 @@ async def elsewhere(folder: Path) -> AsyncGenerator[Terminal]:
     ready, stop, listener = asyncio.Event(), asyncio.Event(), bind("127.0.0.1", 0)
     nothing = {"DENIZEN_HOME": str(folder), "DENIZEN_PROFILES__PRESETS": str(folder / "presets.json")}
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with open_house(load().settings) as house, asyncio.TaskGroup() as tasks:
+    async with open_home(load().settings) as house, asyncio.TaskGroup() as tasks:
         tasks.create_task(serve_on(create_app(house.runtime), listener, ready=ready, stop=stop))
         await ready.wait()
         try:

@@ -15,7 +15,7 @@ from typer import Context
 from typer.testing import CliRunner
 
 from denizen.cli.api import find
-from denizen.cli.house import kept_token
+from denizen.cli.home import kept_token
 from denizen.cli.main import COMMANDS, app, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, RequestRefused

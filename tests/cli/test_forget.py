@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from denizen import Runtime, reply, scripted
 from denizen.cli.forget import show
-from denizen.cli.house import make_home
+from denizen.cli.home import make_home
 from denizen.cli.main import app
 from denizen.server.shapes.forgetting import receipt_out
 from denizen.settings.loading import load

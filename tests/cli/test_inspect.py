@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from denizen import Runtime, reply, scripted
 from denizen.agents.inspection import Inspection
-from denizen.cli.house import make_home
+from denizen.cli.home import make_home
 from denizen.cli.inspect import show
 from denizen.cli.main import app
 from denizen.cycles.budgets import BudgetSettings

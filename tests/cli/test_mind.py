@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from denizen.cli.house import House, open_house
+from denizen.cli.home import OpenedHome, open_home
 from denizen.ids import AgentId, SpaceId
 from denizen.settings.loading import load
 from tests.cli.conftest import Run
@@ -24,7 +24,7 @@ def told(run: Run, *arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-async def talk(house: House, text: str) -> str:
+async def talk(house: OpenedHome, text: str) -> str:
     """Somebody says something to an agent that reflects; gives the id of the space."""
     denizen, owner = house.runtime, house.world.owner
     bo = await denizen.agents.create("Bodil", handle="bodil", reflection={"profile": "basic"})
@@ -141,7 +141,7 @@ def test_inspect_shows_profile_and_state_of_mind_with_reasons(run: Run) -> None:
     run("profiles", "init")
 
     async def live() -> None:
-        async with open_house(load().settings) as house:
+        async with open_home(load().settings) as house:
             await talk(house, CROSS)
 
     asyncio.run(live())

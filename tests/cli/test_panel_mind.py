@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from denizen.cli.panel.advisors import how_it_reflects, with_profile
+from denizen.cli.panel.advisors import reflection_line, with_profile
 from denizen.ids import SpaceId
 from tests.cli.terminals import Terminal
 
@@ -102,5 +102,5 @@ def test_a_profile_replaces_what_was_said_of_sentiment_and_nothing_else() -> Non
     """Whoever names a profile wants that one, and keeps the metaprompts and the model."""
     now: dict[str, Any] = {"profile": "off", "sentiment": {"enabled": True}, "metaprompts": [{}], "model": "m"}
     assert with_profile(now, "basic") == {"profile": "basic", "metaprompts": [{}], "model": "m"}
-    assert how_it_reflects(now) == "with settings of its own, metaprompts of its own: 1"
-    assert how_it_reflects({"profile": "basic", "sentiment": None, "metaprompts": []}) == "basic"
+    assert reflection_line(now) == "with settings of its own, metaprompts of its own: 1"
+    assert reflection_line({"profile": "basic", "sentiment": None, "metaprompts": []}) == "basic"

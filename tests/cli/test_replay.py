@@ -15,7 +15,7 @@ from typer.testing import Result
 from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
 from denizen.cli.api import open_api
-from denizen.cli.house import make_home
+from denizen.cli.home import make_home
 from denizen.settings.loading import load
 from denizen.shapes.minds import RequestOut
 from denizen.welcome import welcome

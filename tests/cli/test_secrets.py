@@ -15,7 +15,7 @@ from denizen.access import secrets
 from denizen.access.secrets import SecretLocation
 from denizen.access.signatures import github_signature
 from denizen.access.vault import new_key
-from denizen.cli.house import how_secrets_are_kept
+from denizen.cli.home import secret_options
 from denizen.cli.main import app
 from denizen.settings.loading import load
 
@@ -38,7 +38,7 @@ def kept(name: str) -> str | None:
 
     async def find() -> str | None:
         settings = load().settings
-        async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as denizen:
+        async with Runtime(settings.database_url, **secret_options(settings)) as denizen:
             place = SecretLocation(await denizen.organization_id(None), name)
             return await denizen.db.read(secrets.value_at, denizen.vault, place)
 
@@ -107,7 +107,7 @@ def test_variables_that_are_shared_secrets_are_no_mistakes(home: Path, monkeypat
     """Other unknown ones are. The key itself is never shared."""
     monkeypatch.setenv("DENIZEN_SECRET_KEY", new_key())
     monkeypatch.setenv("DENIZEN_SECRET_CRM_TOKEN", "of the operator")
-    assert how_secrets_are_kept(load().settings)["shared_secrets"] == {"CRM_TOKEN": "of the operator"}
+    assert secret_options(load().settings)["shared_secrets"] == {"CRM_TOKEN": "of the operator"}
     assert "of the operator" not in run("config").output
     monkeypatch.setenv("DENIZEN_SECRETS_CRM_TOKEN", "x")
     assert "there is no setting DENIZEN_SECRETS_CRM_TOKEN" in run("config").stderr
@@ -144,7 +144,7 @@ def test_a_webhook_is_made_listed_and_revoked(home: Path) -> None:
 
     async def send() -> None:
         settings = load().settings
-        async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as denizen:
+        async with Runtime(settings.database_url, **secret_options(settings)) as denizen:
             signature = {"x-hub-signature-256": github_signature(made["secret"], b"{}")}
             await denizen.webhooks.receive(made["id"], signature, b"{}")
 

@@ -31,7 +31,7 @@ async def test_one_agent_answers_here_and_elsewhere(ready_sqlite_url: str) -> No
 async def test_a_guest_writes_from_elsewhere(ready_sqlite_url: str) -> None:
     """An unknown writer is a guest of that space, and the agent reads so.
 
-    Docs: bridges.md#who-writes
+    Docs: bridges.md#accounts-and-guests
     """
     harbour = Harbour()
     async with open_world(ready_sqlite_url, bridge_kinds=[harbour.kind], pace=UNHURRIED) as world:
@@ -45,7 +45,7 @@ async def test_a_guest_writes_from_elsewhere(ready_sqlite_url: str) -> None:
 async def test_old_messages_do_not_wake(ready_sqlite_url: str) -> None:
     """What was written long ago, while the server was away, is read as history and wakes nobody.
 
-    Docs: bridges.md#what-is-carried
+    Docs: bridges.md#messages
     """
     harbour = Harbour()
     async with open_world(ready_sqlite_url, bridge_kinds=[harbour.kind], pace=UNHURRIED) as world:
@@ -60,7 +60,7 @@ async def test_old_messages_do_not_wake(ready_sqlite_url: str) -> None:
 async def test_a_disconnected_bridge_says_so(ready_sqlite_url: str) -> None:
     """When a service no longer accepts the bridge, the space is told, and messages are kept.
 
-    Docs: bridges.md#what-is-carried
+    Docs: bridges.md#failures
     """
     harbour = Harbour()
     async with open_world(ready_sqlite_url, bridge_kinds=[harbour.kind], pace=UNHURRIED) as world:
@@ -76,7 +76,7 @@ async def test_a_disconnected_bridge_says_so(ready_sqlite_url: str) -> None:
 async def test_people_elsewhere_are_told_why_there_is_no_answer(ready_sqlite_url: str) -> None:
     """Who waits in a room elsewhere is told there why the agent cannot answer: once, when it has lasted for a minute.
 
-    Docs: bridges.md#what-is-carried
+    Docs: bridges.md#messages
     """
     harbour = Harbour()
     async with open_world(ready_sqlite_url, bridge_kinds=[harbour.kind], pace=UNHURRIED) as world:

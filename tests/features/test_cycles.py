@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from denizen import NextStep, StepContext, call, forever, reply, scripted, skip, tool
-from denizen.cli.house import runtime_of
+from denizen.cli.home import runtime_of
 from denizen.inbox.events import Event
 from denizen.models.discovery import utility_model_for
 from denizen.models.scripted import ScriptedModel, Turn

@@ -12,7 +12,7 @@ import pytest
 from denizen import call, forever, reply, scripted
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.files import DefinitionFile, read
-from denizen.cli.house import how_agents_reflect, what_is_remembered
+from denizen.cli.home import memory_options, profile_options
 from denizen.ids import AgentId
 from denizen.memory.settings import CompactionProfile, MemoryOptions
 from denizen.reflection.sentiment import by_lexicon
@@ -151,7 +151,7 @@ async def summarized(folder: Path, **variables: str) -> Summarized:
     usual = {"TAIL_TURNS": "0", "MIN_TURNS": "6", "COOLDOWN_MS": "0", "MODEL_ID": "openai/gpt-4o-mini"}
     environ = {f"MEMORY_COMPACTION_{name}": value for name, value in usual.items()}
     environ |= {"DENIZEN_HOME": str(folder), "DENIZEN_PROFILES__PROMPTS": str(folder / "prompts")} | variables
-    memory = what_is_remembered(load(environ=environ, folder=folder).settings)
+    memory = memory_options(load(environ=environ, folder=folder).settings)
     async with open_world("sqlite://", memory=memory) as world:
         model = scripted(*[written("They talked.")] * 8)
         world.denizen.models.register("openai:gpt-4o-mini", model)
@@ -212,8 +212,8 @@ async def test_variables_name_the_presets_file_and_the_add_ons(tmp_path: Path) -
     (tmp_path / "mine" / "_meta" / "brief.md").write_text("Answer with one word.")
     environ = {"DENIZEN_PROFILES__PRESETS": str(path), "DENIZEN_PROFILES__PROMPTS": str(tmp_path / "mine")}
     settings = load(environ={**environ, "DENIZEN_HOME": str(tmp_path)}, folder=tmp_path).settings
-    memory = what_is_remembered(settings)
-    async with open_world("sqlite://", memory=memory, **how_agents_reflect(settings)) as world:
+    memory = memory_options(settings)
+    async with open_world("sqlite://", memory=memory, **profile_options(settings)) as world:
         noor, ada = await world.person("Noor"), await world.agent("Ada", reply("Yes."), "Done.")
         await world.say(noor, "Hello, briefly.", await world.space("Kitchen", noor, ada))
         await world.run()

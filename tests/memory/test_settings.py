@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from denizen.cli.house import what_is_remembered
+from denizen.cli.home import memory_options
 from denizen.errors import InvalidInput, SettingsError
 from denizen.memory.settings import Configuration, Switches, read
 from denizen.profiles.files import PresetFile
@@ -78,7 +78,7 @@ def test_the_switches_are_the_documented_variables(tmp_path: Path) -> None:
         "MEMORY_COMPACTION_PROMPT_KEY": "mine",
         "DENIZEN_HOME": str(tmp_path),
     }
-    options = what_is_remembered(load(environ=environ, folder=tmp_path).settings)
+    options = memory_options(load(environ=environ, folder=tmp_path).settings)
     assert options is not None
     assert options.switches == Switches(
         enabled=False,

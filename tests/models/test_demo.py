@@ -33,7 +33,7 @@ from denizen.models import request
 from denizen.models.catalog import Models
 from denizen.models.demo.model import demo
 from denizen.models.demo.reading import read
-from denizen.spaces.directory import Company, Entity, Member, Space
+from denizen.spaces.directory import Entity, Member, ShownMembers, Space
 from denizen.tools.prebuilt import PREBUILT
 
 NOON = 1_767_614_400 * SECOND
@@ -57,8 +57,8 @@ SET_TIMER = tool("set_timer", ["seconds", "text"], seconds={"type": "integer"}, 
 SET_MEMORIES = tool("set_memories", ["memories"], memories={"type": "array", "items": {"type": "string"}})
 
 
-def members(*who: Entity) -> Company:
-    return Company(tuple(Member(each, "member", "all") for each in who), len(who))
+def members(*who: Entity) -> ShownMembers:
+    return ShownMembers(tuple(Member(each, "member", "all") for each in who), len(who))
 
 
 def the_self(instructions: str = "You keep the kitchen running.") -> ModelMessage:

@@ -11,8 +11,8 @@ import pytest
 from denizen import ManualClock, Runtime
 from denizen.errors import LeaseLost
 from denizen.models.scripted import forever
-from denizen.panel import taking
-from denizen.panel.taking import Outcome
+from denizen.panel import claims
+from denizen.panel.claims import Outcome
 from tests.crash.killing import ended, processes
 from tests.panel.dying import ask_and_die
 from tests.panel.test_rounds import a_panel, answered, echoing, voices
@@ -82,7 +82,7 @@ async def test_what_a_former_holder_still_says_is_void(world: World) -> None:
     async with world.denizen.living():
         begun = await world.denizen.panels.ask(panel, noor, "Well?")
         await asked.wait()
-        [old] = await world.denizen.db.read(taking.held_by, world.denizen.instance)
+        [old] = await world.denizen.db.read(claims.held_by, world.denizen.instance)
         # As if it had been away for longer than its lease, without noticing.
         later = ManualClock()
         later.advance(100)
@@ -95,9 +95,9 @@ async def test_what_a_former_holder_still_says_is_void(world: World) -> None:
         await world.run()
     assert old[1] == begun.spoken[0].voice
     assert (await world.denizen.rounds.get(begun)).spoken[0].text == "In time."
-    claim = taking.Claim(*old[:2], "reply", 1, world.denizen.instance, panel.id, panel.organization_id)
+    claim = claims.Claim(*old[:2], "reply", 1, world.denizen.instance, panel.id, panel.organization_id)
     with pytest.raises(LeaseLost):
-        await world.denizen.db.write(taking.end_reply, claim, Outcome("Too late."))
+        await world.denizen.db.write(claims.end_reply, claim, Outcome("Too late."))
 
 
 async def test_an_earlier_attempt_of_the_same_process_ends_nothing(small_unhurried_world: World) -> None:
@@ -106,15 +106,15 @@ async def test_an_earlier_attempt_of_the_same_process_ends_nothing(small_unhurri
     noor, panel = await a_panel(world, voices(echoing), "Seth")
     asked = await world.denizen.panels.ask(panel, noor, "Well?")
     write = world.denizen.db.write
-    [work] = await write(taking.take, me, 60, 10)
+    [work] = await write(claims.take, me, 60, 10)
     earlier = work.claim
-    now = await write(taking.begin_again, earlier)
+    now = await write(claims.begin_again, earlier)
     assert (now.holder, now.epoch) == (earlier.holder, earlier.epoch + 1)
     with pytest.raises(LeaseLost):
-        await write(taking.end_reply, earlier, Outcome("Of the first attempt."))
+        await write(claims.end_reply, earlier, Outcome("Of the first attempt."))
     with pytest.raises(LeaseLost):
-        await write(taking.begin_again, earlier)
-    await write(taking.hand_back, earlier)
+        await write(claims.begin_again, earlier)
+    await write(claims.hand_back, earlier)
     assert [each.state for each in (await world.denizen.rounds.get(asked)).spoken] == ["running"]
-    await write(taking.end_reply, now, Outcome("Of the second."))
+    await write(claims.end_reply, now, Outcome("Of the second."))
     assert await answered(world, asked) == {"Seth": "Of the second."}

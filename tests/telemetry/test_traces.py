@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from denizen import call, reply, skip, tool
-from denizen.cli.house import how_it_is_watched
+from denizen.cli.home import telemetry_of
 from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected
 from denizen.settings.loading import load
 from denizen.telemetry import traces
@@ -317,8 +317,8 @@ async def test_settings_say_what_is_watched(collector: Collector, tmp_path: Path
     (tmp_path / "denizen.toml").write_text("[telemetry]\ncontent = true\nopen_metrics = true\n")
     silent = load(environ={"HOME": str(tmp_path)}, folder=tmp_path).settings.telemetry
     told = load(environ={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}, folder=tmp_path).settings.telemetry
-    assert how_it_is_watched(silent).tracer is None
-    telemetry = how_it_is_watched(told)
+    assert telemetry_of(silent).tracer is None
+    telemetry = telemetry_of(told)
     assert telemetry.tracer is not None
     assert (telemetry.content, telemetry.open_metrics) == (True, True)
     telemetry.tracer.begin("hello", {}).end()

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
 from denizen.agents import registry
-from denizen.agents.equipping import Equipment
+from denizen.agents.equipment import Equipment
 from denizen.agents.registry import Agent
 from denizen.cycles.ledger import Charge, charge_of
 from denizen.cycles.purse import Purse

@@ -6,10 +6,10 @@ import builtins
 
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of, requester_of
-from denizen.panel import rounds, taking
+from denizen.panel import claims, rounds
 from denizen.panel.advisors import Advisor
+from denizen.panel.claims import AdvisorContext
 from denizen.panel.rounds import Part, Round
-from denizen.panel.taking import AdvisorContext
 
 
 class Rounds(Subject):
@@ -71,4 +71,4 @@ class Rounds(Subject):
 
     async def context(self, asked: Round, advisor: Advisor | str, *, part: Part | None = None) -> AdvisorContext:
         """What the advisor was shown when it answered in this round."""
-        return await self._runtime.db.read(taking.context_of, asked.panel_id, asked.id, id_of(advisor), part)
+        return await self._runtime.db.read(claims.context_of, asked.panel_id, asked.id, id_of(advisor), part)

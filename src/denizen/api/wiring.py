@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
     from denizen.access.payloads import SentFile
     from denizen.agents.advising import Advising
-    from denizen.agents.equipping import Equipment
+    from denizen.agents.equipment import Equipment
     from denizen.agents.residents import Residents
     from denizen.bridges.managing import BridgePolicy
     from denizen.bridges.port import BridgeKind, IncomingFile
@@ -294,12 +294,12 @@ class Wiring:
         self.keeper = Keeper(means)
         self.keeper.compacted += [self._reminder.compacted, self._advising.compacted]
 
-    async def _utility_model(self, house: ConversationInfo, name: str) -> tuple[str, Model]:
+    async def _utility_model(self, conversation: ConversationInfo, name: str) -> tuple[str, Model]:
         if name == "default":
             name = utility_model_for(self.default_model)
-        if house.kind != "panel":
-            return await self.equipment().model_for(await self.db.read(registry.get, house.agents[0][0]), name)
-        return await self.panel_deps().model_for(house.organization_id, name)
+        if conversation.kind != "panel":
+            return await self.equipment().model_for(await self.db.read(registry.get, conversation.agents[0][0]), name)
+        return await self.panel_deps().model_for(conversation.organization_id, name)
 
     async def empty_write_ahead_log(self) -> None:
         """Empties SQLite's write-ahead log, so that erased text is gone from it, too."""
@@ -662,7 +662,7 @@ class Wiring:
         await self._bridge_runner.settled()
 
     def equipment(self) -> Equipment:
-        from denizen.agents.equipping import Equipment
+        from denizen.agents.equipment import Equipment
         from denizen.cycles.stopping import BUILT_IN
 
         return Equipment(
@@ -745,12 +745,12 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
 
 
-def _review_profiles(tx: Tx, house: ConversationInfo) -> None:
+def _review_profiles(tx: Tx, conversation: ConversationInfo) -> None:
     """Has the profiles of agents in a summarized conversation chosen anew for its next turn."""
     from denizen.profiles import choosing
 
-    for agent_id, _ in house.agents:
-        choosing.ask_review_in(tx, agent_id, house.space_id)
+    for agent_id, _ in conversation.agents:
+        choosing.ask_review_in(tx, agent_id, conversation.space_id)
 
 
 def _make_bus(redis_url: str | None, clock: Clock) -> Bus:
@@ -770,10 +770,10 @@ def _retry_all(tx: Tx) -> None:
 def free_leases_of(tx: Tx, instance: str) -> None:
     """Free all that an instance held that is gone; its calls are found by the next instance that looks."""
     from denizen.consciousness import lease
-    from denizen.panel import taking
+    from denizen.panel import claims
 
     lease.free_all_of(tx, instance)
-    taking.free_all_of(tx, instance)
+    claims.free_all_of(tx, instance)
     bridge_registry.free_all_of(tx, instance)
 
 

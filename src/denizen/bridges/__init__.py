@@ -1,1 +1,1 @@
-"""Bridges: rooms elsewhere bound to spaces, accounts elsewhere bound to people, and the adapters that reach them."""
+"""Bridges connect rooms of other services with spaces, and accounts there with people; an adapter for each service."""

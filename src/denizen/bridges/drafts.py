@@ -1,4 +1,4 @@
-"""Messages that are shown elsewhere while they are written, and so may be there with half their text.
+"""Drafts: messages that a room shows while they are written, and that may have half their text there.
 
 A row is stored before a draft is shown, and deleted when the message has taken its place or the draft was withdrawn: a
 process that dies in between leaves no half text behind. A draft has an id of its own, so that it never counts as the

@@ -1,4 +1,4 @@
-"""How fast a service may be asked."""
+"""Limits how fast a service is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The port to services elsewhere: what an adapter reads and sends, and what may become of it. Values only.
+"""The port to other services: what an adapter reads and sends, and the possible results. Values only.
 
 An adapter connects one bridge to one service. It decides nothing: what becomes of an event is decided in `receiving`,
 what is sent and when in `sending`. `tests/bridges/conformance.py` says what every adapter must do.

@@ -1,4 +1,4 @@
-"""What is to be sent elsewhere: which comes next in each room, what it says now, and what became of it.
+"""The outbox of bridges: what is sent next to each room, with its present text, and the result.
 
 Sending has three steps: `begin_sending` counts the attempt and reads the message as it is now, the adapter sends it
 under an id that is always the same, `end_sending` stores what became of it. A process that dies in between sends it

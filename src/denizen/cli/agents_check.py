@@ -53,7 +53,7 @@ def _advice(agent: AgentHealth) -> str:
 
 async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
     """Asks the local server; None if none answers, or there is no token for it."""
-    from denizen.cli.house import kept_token, server_url
+    from denizen.cli.home import kept_token, server_url
     from denizen.client import Client
     from denizen.errors import NotFound, RequestRefused, ServerError, ServerUnreachable, TokenRefused
 
@@ -70,7 +70,7 @@ async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealt
 
 async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
     """Checks a database of this version in this process; None if there is none."""
-    from denizen.cli.house import has_database, runtime_of
+    from denizen.cli.home import has_database, runtime_of
     from denizen.server.shapes.health import agent_health_out
     from denizen.spaces import directory
 

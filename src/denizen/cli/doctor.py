@@ -19,7 +19,7 @@ from denizen.access.vault import KEY_FILE
 from denizen.amounts import human_size
 from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write
-from denizen.cli.house import open_to_others, server_models_of, server_url
+from denizen.cli.home import open_to_others, server_models_of, server_url
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
 from denizen.settings.loading import LoadedSettings, export_dotenv, load

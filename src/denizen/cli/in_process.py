@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from denizen.app import Runtime
-from denizen.cli.house import open_house, open_records
+from denizen.cli.home import open_home, open_records
 from denizen.client import Client
 from denizen.client.in_process import in_process_transport
 from denizen.server.application import create_app
@@ -41,8 +41,8 @@ async def open_application(
     """
     async with AsyncExitStack() as stack:
         if models or agents:
-            house = await stack.enter_async_context(open_house(settings))
-            runtime, owner = house.runtime, house.world.owner
+            home = await stack.enter_async_context(open_home(settings))
+            runtime, owner = home.runtime, home.world.owner
         else:
             runtime, world = await stack.enter_async_context(open_records(settings))
             owner = world.owner

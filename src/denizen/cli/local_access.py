@@ -13,7 +13,7 @@ from denizen.access.requesters import Requester
 from denizen.access.roles import Role
 from denizen.access.secrets import Secret
 from denizen.app import Runtime
-from denizen.cli.house import open_records
+from denizen.cli.home import open_records
 from denizen.clock import instant, moment
 from denizen.ids import EntityId, OrganizationId
 from denizen.server.shapes.access import key_out, known_token_out, listed_token_out

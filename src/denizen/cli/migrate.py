@@ -13,7 +13,7 @@ from rich.text import Text
 from denizen.cli.api import AsJson
 from denizen.cli.console import begin, new_table, print_json, stderr, stdout
 from denizen.cli.findings import counted
-from denizen.cli.house import make_home
+from denizen.cli.home import make_home
 from denizen.errors import DatabaseNewer
 from denizen.settings.shape import Settings
 from denizen.storage import opening

@@ -151,7 +151,7 @@ async def _tested(
 
 
 async def _tested_here(settings: Settings, name: str, address: str | None, key: str | None) -> TestOut:
-    from denizen.cli.house import has_database, open_records, server_models_of
+    from denizen.cli.home import has_database, open_records, server_models_of
     from denizen.models.probing import try_model
 
     known = await server_models_of(settings)
@@ -177,7 +177,7 @@ async def _tested_here(settings: Settings, name: str, address: str | None, key: 
 async def _choose(
     loaded: LoadedSettings, name: str, address: str | None, key: str | None, url: str | None, token: str | None
 ) -> tuple[str, str]:
-    from denizen.cli.house import open_records
+    from denizen.cli.home import open_records
 
     at, secret = named(loaded, url, token)
     if at is not None:
@@ -191,7 +191,7 @@ async def _choose(
         await runtime.models.choose(None if name == AUTO else name, address=address, key=key)
         known = runtime.server_models
     if name == AUTO:
-        from denizen.cli.house import server_models_of
+        from denizen.cli.home import server_models_of
 
         known = await server_models_of(loaded.settings)
     return known.default, known.reason
@@ -229,7 +229,7 @@ def _of_server(told: AgentModels, *, everything: bool) -> Iterator[ModelRow]:
 
 
 async def _on_this_machine(settings: Settings, *, everything: bool) -> list[ModelRow]:
-    from denizen.cli.house import server_models_of
+    from denizen.cli.home import server_models_of
     from denizen.models.discovery import installed_in_ollama
     from denizen.models.local_servers import find_servers
 
@@ -259,7 +259,7 @@ def _of_providers(*, everything: bool) -> Mapping[str, str]:
 
 
 async def _describe(known: ServerModels, settings: Settings, name: str, found: str, reachable: bool | None) -> ModelRow:
-    from denizen.cli.house import prices_of
+    from denizen.cli.home import prices_of
     from denizen.models import context_size
     from denizen.models.abilities import abilities_of
 

@@ -21,7 +21,7 @@ async def examine(settings: Settings) -> list[Finding]:
     """Returns whether rows are missing in a database of this version, and its size; nothing if there is none."""
     from denizen.checker import check_quickly
     from denizen.cli import size_check
-    from denizen.cli.house import has_database
+    from denizen.cli.home import has_database
     from denizen.clock import SystemClock
     from denizen.storage.opening import open_database
 

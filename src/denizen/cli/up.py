@@ -21,7 +21,7 @@ from denizen import __version__
 from denizen.access import secrets, tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, labelled, stderr, stdout
-from denizen.cli.house import TOKEN_FILE, announced_address, open_house
+from denizen.cli.home import TOKEN_FILE, announced_address, open_home
 from denizen.cli.importing import importing
 from denizen.errors import DenizenError
 from denizen.ids import EntityId, OrganizationId
@@ -69,9 +69,9 @@ async def _up(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
         with importing("denizen.agents.residents"):
-            house = await stack.enter_async_context(open_house(settings))
-            runtime = house.runtime
-            token = await _owners_token(runtime, settings.home, house.world)
+            home = await stack.enter_async_context(open_home(settings))
+            runtime = home.runtime
+            token = await _owners_token(runtime, settings.home, home.world)
             await stack.enter_async_context(runtime.living())
         receiver = _receiver_of_alerts(settings)
         if receiver is not None:
@@ -95,12 +95,12 @@ async def _up(settings: Settings) -> None:
         stack.enter_context(announced_address(settings.home, settings.address))
         address = settings.public_url or settings.address
         # Without a terminal the output ends in a journal, in Docker's logs or in a file: secrets stay out of it.
-        shown = await _secrets(runtime, house.world, address, token) if sys.stdout.isatty() else None
+        shown = await _secrets(runtime, home.world, address, token) if sys.stdout.isatty() else None
         _say_hello(
             settings,
             address,
-            (runtime.server_models.reason, await _trouble_with_model(runtime, house.world.owner.organization_id)),
-            await runtime.db.read(_residents, house.world.owner),
+            (runtime.server_models.reason, await _trouble_with_model(runtime, home.world.owner.organization_id)),
+            await runtime.db.read(_residents, home.world.owner),
             shown,
         )
         await told.once.wait()

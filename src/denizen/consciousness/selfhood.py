@@ -16,7 +16,7 @@ from denizen.ids import AgentId, SpaceId
 from denizen.inbox.format import one_line, plain_name, quoted_name
 from denizen.plans.facts import facts_of
 from denizen.spaces import directory
-from denizen.spaces.directory import Company, Entity, Space
+from denizen.spaces.directory import Entity, ShownMembers, Space
 from denizen.storage.database import Tx
 
 CACHE_SECONDS: Final = 300
@@ -126,7 +126,7 @@ def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> 
     cycle.
     """
     found = stances.places_of(tx, agent_id, limit=SPACES_SEEN)
-    there = directory.companies_of(tx, agent_id, limit=SPACES_SEEN, shown=_MEMBERS_SHOWN)
+    there = directory.shown_members_of(tx, agent_id, limit=SPACES_SEEN, shown=_MEMBERS_SHOWN)
     older = 0 if len(found) < SPACES_SEEN else directory.count_spaces(tx, agent_id) - len(found)
     seen = {place.space.id for place in found}
     others = [each for each in dict.fromkeys(at_hand) if older and each not in seen]
@@ -134,7 +134,7 @@ def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> 
         place = stances.place(tx, agent_id, space_id) if directory.is_member(tx, space_id, agent_id) else None
         if place is not None:
             found.append(place)
-            there[space_id] = directory.company_in(tx, space_id, shown=_MEMBERS_SHOWN)
+            there[space_id] = directory.shown_members_in(tx, space_id, shown=_MEMBERS_SHOWN)
     places = {
         f"space:{place.space.id}": describe_space(place.space, there[place.space.id], agent_id) for place in found
     }
@@ -163,11 +163,11 @@ def of_space(name: str, space_id: str, line: str) -> str:
     return f"in {quoted_name(name)} (id: {space_id}) — {line}"
 
 
-def describe_space(space: Space, company: Company, agent_id: AgentId) -> str:
+def describe_space(space: Space, there: ShownMembers, agent_id: AgentId) -> str:
     """One line: the space and who is in it."""
-    shown = [_describe_member(member.entity, agent_id) for member in company.first]
-    if company.count > len(company.first):
-        shown.append(f"and {company.count - len(company.first)} more")
+    shown = [_describe_member(member.entity, agent_id) for member in there.first]
+    if there.count > len(there.first):
+        shown.append(f"and {there.count - len(there.first)} more")
     private = ", private" if space.private else ""
     return f"{quoted_name(space.name)} (id: {space.id}{private}){_MEMBERS}{', '.join(shown)}"
 

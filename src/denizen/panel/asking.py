@@ -45,9 +45,9 @@ from denizen.models.discovery import utility_model_for
 from denizen.models.location import is_local
 from denizen.models.prices import Price
 from denizen.panel.background import Background
+from denizen.panel.claims import Claim
 from denizen.panel.context import RequestMessage
 from denizen.panel.settings import PanelSettings
-from denizen.panel.taking import Claim
 from denizen.spaces import directory
 from denizen.storage.database import Database
 

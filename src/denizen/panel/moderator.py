@@ -27,11 +27,11 @@ from denizen.models import context_size
 from denizen.models.location import patience
 from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
-from denizen.panel import assertions, costs, taking, voting
+from denizen.panel import assertions, claims, costs, voting
 from denizen.panel.asking import AdvisorRequest, PanelDeps, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.attached import picture_bytes
+from denizen.panel.claims import Claim, Key, Outcome, Work
 from denizen.panel.context import RequestMessage, fitting
-from denizen.panel.taking import Claim, Key, Outcome, Work
 from denizen.tools.background_calls import is_being_cancelled
 
 log_line = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ class _Voice:
             await asyncio.wait((beginning,))
 
     async def _begin_again(self) -> None:
-        claim = await self._panel_deps.db.write(taking.begin_again, self.claim, tuple(self.charges))
+        claim = await self._panel_deps.db.write(claims.begin_again, self.claim, tuple(self.charges))
         self.charges.clear()
         self.speaking.begin_again(claim)
 
@@ -163,13 +163,13 @@ class Moderator:
             if self._voices or self._in_doubt:
                 await self._compare()
             room = self._most - len(self._voices)
-            if self._tasks.stopping or room <= 0 or not (due := await self._db.read(taking.turns_due)):
+            if self._tasks.stopping or room <= 0 or not (due := await self._db.read(claims.turns_due)):
                 return
             background = self._panel_deps.background
             brought = None if background is None else await background.bring(due)
             lease = self._lease_seconds
             try:
-                taken = await self._db.write(taking.take, self._instance, lease, room, background, brought)
+                taken = await self._db.write(claims.take, self._instance, lease, room, background, brought)
             except StorageError:
                 self._in_doubt += 1
                 raise
@@ -179,11 +179,11 @@ class Moderator:
     async def _compare(self) -> None:
         """Stops replies that are no longer ours, and releases those that nothing works on."""
         in_doubt = self._in_doubt
-        held = await self._db.read(taking.held_by, self._instance)
+        held = await self._db.read(claims.held_by, self._instance)
         self._tasks.cancel(self._voices.keys() - held)
         # A reply that could not be written is still held, and holds up its round: it is asked again.
         if left := held - self._voices.keys():
-            await self._db.write(taking.release, self._instance, left)
+            await self._db.write(claims.release, self._instance, left)
         self._in_doubt -= in_doubt
 
     def _begin(self, work: Work) -> None:
@@ -195,7 +195,7 @@ class Moderator:
     async def _renew(self) -> dict[Key, int]:
         if not self._voices:
             return {}
-        return await self._db.write_first(taking.renew, self._instance, self._lease_seconds)
+        return await self._db.write_first(claims.renew, self._instance, self._lease_seconds)
 
     async def _repeat(self) -> None:
         async with self._panel_deps.bus.subscribe(WANTED, limit=100_000) as asked:
@@ -211,7 +211,7 @@ class Moderator:
         try:
             outcome = await self._answer(work, voice)
             failpoints.reach(ADVISOR_ANSWERED)
-            await self._db.write(taking.end_reply, voice.claim, outcome, tuple(voice.charges))
+            await self._db.write(claims.end_reply, voice.claim, outcome, tuple(voice.charges))
         except LeaseLost:
             log_line.info("a voice was given up", voice=work.claim.voice, part=work.claim.part)
             await self._let_go(voice)
@@ -232,7 +232,7 @@ class Moderator:
 
     async def _let_go(self, voice: _Voice) -> None:
         """Hands the reply back, and records the usage here, even if another holds it now."""
-        if not await let_go(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges))):
+        if not await let_go(self._db.write(claims.hand_back, voice.claim, tuple(voice.charges))):
             self._in_doubt += 1
             log_line.warning("reply not handed back", voice=voice.claim.voice)
 

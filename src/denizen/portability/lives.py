@@ -33,8 +33,8 @@ from denizen.inbox.events import FILES
 from denizen.memory.audience import Owner
 from denizen.models import codec
 from denizen.plans import agenda, schedule
-from denizen.portability import company, stance_lines
-from denizen.portability.company import Company
+from denizen.portability import entity_mapping, stance_lines
+from denizen.portability.entity_mapping import EntityMapping
 from denizen.portability.exporting import MESSAGE_EVENTS, SAID
 from denizen.portability.file_lines import Attaching, Contents, FilesInSource, is_taken
 from denizen.portability.imported import Imported
@@ -357,7 +357,7 @@ def import_agent(
         counts,
         secrets=first.secrets,
         dangers=tuple(dangerous_parts(made.definition)),
-        people=tuple(arriving.company.people),
+        people=tuple(arriving.mapping.people),
     )
 
 
@@ -382,7 +382,7 @@ def _admit(
         directory.rename(tx, agent_id, called)
         registry.edit(tx, policy, agent_id, definition)
     else:
-        free = tx.one(company.entity, id=line.id) is None
+        free = tx.one(entity_mapping.entity, id=line.id) is None
         wanted, chosen = handle or line.handle, AgentId(line.id) if free else None
         try:
             agent_id = registry.create(
@@ -420,7 +420,7 @@ class _Arriving:
         self._rows = Rows(tx)
         self._counts: Counter[str] = Counter()
         self._forgotten = 0
-        self.company = Company(tx, home)
+        self.mapping = EntityMapping(tx, home)
         self._places: dict[str, SpaceId] = {}
         self._event_spaces: set[tuple[int, str | None]] = set()
         self._private: set[str] = set()
@@ -463,11 +463,11 @@ class _Arriving:
                 if line.kind != "heartbeat":
                     self._facts.append(f"plan:{plan_id}")
             case EntityLine():
-                self.company.receive(line)
+                self.mapping.receive(line)
             case PlaceLine():
                 self._places[line.id] = stance_lines.find_place(self._tx, self._importer, line)
             case StanceLine() | FeelingLine() | SignalLine() | ReflectionLine():
-                stance_lines.add(self._rows, self._agent_id, line, self._places, self.company.get)
+                stance_lines.add(self._rows, self._agent_id, line, self._places, self.mapping.get)
             case MemoryLine():
                 self._memories.add(line, self._places[line.space_id], self._source)
             case KeptOutLine():
@@ -562,7 +562,7 @@ class _Arriving:
 
     def _between(self, line: OfMemory) -> tuple[Owner, Owner]:
         """Returns the owner of the memory here, and its owner there."""
-        known = self.company.get(line.user_id)
+        known = self.mapping.get(line.user_id)
         here = Owner("persona", self._home, user_id=known, agent_id=self._agent_id)
         return here, Owner("persona", self._home, user_id=EntityId(line.user_id or ""), agent_id=AgentId(self._old))
 
@@ -625,7 +625,7 @@ class _Arriving:
     def _entity(self, entity_id: str | None) -> str | None:
         if entity_id is None:
             return None
-        home, _, _ = self._tx.one(company.entity, id=entity_id) or (None, None, None)
+        home, _, _ = self._tx.one(entity_mapping.entity, id=entity_id) or (None, None, None)
         return entity_id if home == self._home else None
 
 

@@ -20,7 +20,7 @@ from denizen.memory import documents
 from denizen.memory.audience import Owner
 from denizen.memory.policy import Policy
 from denizen.portability import panels, stance_lines
-from denizen.portability.company import Company
+from denizen.portability.entity_mapping import EntityMapping
 from denizen.portability.file_lines import Attaching, Contents, FilesInSource
 from denizen.portability.imported import Imported
 from denizen.portability.lines import (
@@ -176,7 +176,7 @@ def import_space(
         filling.add(line)
     counts = filling.finish()
     tx.run(_set_last, id=space_id, last_seq=first.messages)
-    _seat(tx, space_id, filling.company, first.messages)
+    _seat(tx, space_id, filling.mapping, first.messages)
     audit.record(tx, organization_id, by.actor, "import_file", space_id, kind="space", messages=first.messages)
     return Imported(
         "space",
@@ -184,8 +184,8 @@ def import_space(
         name or first.name,
         "",
         counts,
-        people=tuple(filling.company.people),
-        absent=tuple(filling.company.absent),
+        people=tuple(filling.mapping.people),
+        absent=tuple(filling.mapping.absent),
     )
 
 
@@ -208,11 +208,11 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
     ).id
 
 
-def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
+def _seat(tx: Tx, space_id: SpaceId, mapping: EntityMapping, last: int) -> None:
     newest = tx.one(_newest, space_id=space_id)
     # After all its messages: they are in nobody's inbox, and wake nobody.
     since = max(tx.now, 0 if newest is None else newest[0])
-    for at, (line, entity_id) in enumerate(company.members()):
+    for at, (line, entity_id) in enumerate(mapping.members()):
         membership = {"role": line.role, "attention": line.attention, "joined_at": since + at}
         tx.run(_join, space_id=space_id, entity_id=entity_id, read_seq=min(line.read_seq, last), **membership)
         directory.enter(tx, "member", space_id, entity_id)
@@ -239,7 +239,7 @@ class _Filling:
         self._new_ids: dict[str, str] = {}
         self._rows = Rows(tx)
         self._counts: Counter[str] = Counter()
-        self.company = Company(tx, home)
+        self.mapping = EntityMapping(tx, home)
         self._trusted = trusted
         self._people: set[str] = set()
         self._files = Attaching(tx, home, contents)
@@ -252,12 +252,12 @@ class _Filling:
         here = {"space_id": self._space_id}
         match line:
             case EntityLine():
-                self.company.receive(line)
+                self.mapping.receive(line)
                 self._people |= {line.id} if line.kind == "human" else set()
             case MessageLine():
                 self._rows.add(_add_message, self._message(line))
             case _ if isinstance(line, OfPanel):
-                self._board.add(line, self._own, self.company.get)
+                self._board.add(line, self._own, self.mapping.get)
             case PolicyLine():
                 self._tx.run(_add_policy, **values(line), **here)
             case RollingLine():
@@ -298,7 +298,7 @@ class _Filling:
         return values(line) | {
             "id": self._own(line.id),
             "space_id": self._space_id,
-            "author_id": self.company[line.author_id],
+            "author_id": self.mapping[line.author_id],
             "mentions": json.dumps(line.mentions) if line.mentions else None,
             "reply_to": None if line.reply_to is None else self._in_file(line.reply_to),
             "metadata": json.dumps(self._metadata(line)) if line.metadata else None,
@@ -315,7 +315,7 @@ class _Filling:
 
     def _reactions(self, line: MessageLine) -> str | None:
         given = (line.reactions or {}).items()
-        who = {emoji: [known for each in ids if (known := self.company.get(each))] for emoji, ids in given}
+        who = {emoji: [known for each in ids if (known := self.mapping.get(each))] for emoji, ids in given}
         found = {emoji: ids for emoji, ids in who.items() if ids}
         return json.dumps(found, ensure_ascii=False) if found else None
 

@@ -382,7 +382,7 @@ def members(tx: Tx, space_id: SpaceId) -> list[Member]:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class ShownMembers:
     """The members of a space: the first ones, and how many there are in total."""
 
     first: tuple[Member, ...]
@@ -398,7 +398,7 @@ _newest = (
 )
 
 
-def _company(where: Any) -> Statement:
+def _members_shown_in(where: Any) -> Statement:
     space, order = memberships.c.space_id, (memberships.c.joined_at, memberships.c.entity_id)
     there = (
         select(
@@ -417,31 +417,31 @@ def _company(where: Any) -> Statement:
     )
 
 
-_company_of = _company(memberships.c.space_id.in_(_newest))
-_company_in = _company(memberships.c.space_id == bindparam("space_id"))
+_shown_members_of = _members_shown_in(memberships.c.space_id.in_(_newest))
+_shown_members_in = _members_shown_in(memberships.c.space_id == bindparam("space_id"))
 _count_spaces = statement(
     select(func.count()).select_from(memberships).where(memberships.c.entity_id == bindparam("entity_id"))
 )
 
 
-def companies_of(tx: Tx, entity_id: EntityId, *, limit: int, shown: int) -> dict[SpaceId, Company]:
+def shown_members_of(tx: Tx, entity_id: EntityId, *, limit: int, shown: int) -> dict[SpaceId, ShownMembers]:
     """The members of each of the newest spaces of this entity: at most `limit` spaces, and `shown` members of each."""
-    return _companies(tx.all(_company_of, entity_id=entity_id, limit=limit, shown=shown))
+    return _shown_members(tx.all(_shown_members_of, entity_id=entity_id, limit=limit, shown=shown))
 
 
-def company_in(tx: Tx, space_id: SpaceId, *, shown: int) -> Company:
+def shown_members_in(tx: Tx, space_id: SpaceId, *, shown: int) -> ShownMembers:
     """The members of this space, at most `shown` of them."""
-    found = _companies(tx.all(_company_in, space_id=space_id, shown=shown))
-    return found.get(space_id, Company((), 0))
+    found = _shown_members(tx.all(_shown_members_in, space_id=space_id, shown=shown))
+    return found.get(space_id, ShownMembers((), 0))
 
 
-def _companies(rows: Iterable[tuple[Any, ...]]) -> dict[SpaceId, Company]:
+def _shown_members(rows: Iterable[tuple[Any, ...]]) -> dict[SpaceId, ShownMembers]:
     found: defaultdict[SpaceId, list[Member]] = defaultdict(list)
     counts: dict[SpaceId, int] = {}
     for space_id, in_all, *who, role, attention in rows:
         found[space_id].append(Member(Entity(*who), role, attention))
         counts[space_id] = in_all
-    return {space_id: Company(tuple(there), counts[space_id]) for space_id, there in found.items()}
+    return {space_id: ShownMembers(tuple(there), counts[space_id]) for space_id, there in found.items()}
 
 
 def count_spaces(tx: Tx, entity_id: EntityId) -> int:

@@ -10,8 +10,9 @@ import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, FormDialog, Once, Section, useAct } from "./parts";
+import { Confirm, FormDialog, Once, Section } from "./parts";
 
 type Bridge = Schemas["BridgeOut"];
 type Channel = Schemas["ChannelOut"];

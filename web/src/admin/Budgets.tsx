@@ -11,8 +11,9 @@ import { TextField } from "../ui/Field";
 import { Gauge } from "../ui/Gauge";
 import { Empty, Loaded, Skeleton } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { faultOf, FormDialog, Section, useAct } from "./parts";
+import { faultOf, FormDialog, Section } from "./parts";
 
 type Limits = Schemas["Limits"];
 type Used = Schemas["UsedOut"];

@@ -10,8 +10,9 @@ import { Checkbox, Select, TextField } from "../ui/Field";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, Section, useAct } from "./parts";
+import { Fault, Section } from "./parts";
 
 type Receipt = Schemas["ReceiptOut"];
 type Wanted = Schemas["Forget"];
@@ -136,10 +137,7 @@ function Decide({ wanted, receipt, onClose }: { wanted: Wanted; receipt: Receipt
       <Removed removed={receipt.removed} />
       <TextField label="Type “forget” to confirm" autoComplete="off" value={word} onChange={(event) => setWord(event.target.value)} />
       <Fault error={act.error} />
-      <DialogFoot>
-        <Button variant="quiet" onClick={onClose}>
-          Cancel
-        </Button>
+      <DialogFoot onCancel={onClose}>
         <Button variant="danger" busy={act.busy} disabled={word.trim().toLowerCase() !== "forget"} onClick={forget}>
           Forget permanently
         </Button>

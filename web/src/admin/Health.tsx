@@ -8,8 +8,9 @@ import { Button } from "../ui/Button";
 import { classes } from "../ui/classes";
 import { Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, Section, useAct } from "./parts";
+import { Fault, Section } from "./parts";
 import { base } from "../denizen/base";
 
 type Told = Schemas["HealthOut"];

@@ -11,8 +11,9 @@ import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, faultOf, FormDialog, Section, useAct } from "./parts";
+import { Confirm, faultOf, FormDialog, Section } from "./parts";
 
 type Key = Schemas["KeyOut"];
 type Open = { what: "set"; name: string; whose: Key["whose"]; known: boolean } | { what: "remove"; key: Key };

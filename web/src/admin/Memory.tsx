@@ -9,8 +9,9 @@ import { Dialog } from "../ui/Dialog";
 import { Checkbox } from "../ui/Field";
 import { Loaded, Skeleton } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, Section, useAct } from "./parts";
+import { Fault, Section } from "./parts";
 
 type Switches = Schemas["OrganizationMemoryOut"];
 type Finding = Schemas["FindingOut"];

@@ -9,8 +9,9 @@ import { Button } from "../ui/Button";
 import { Select, TextField } from "../ui/Field";
 import { Empty, Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, faultOf, Section, useAct } from "./parts";
+import { Fault, faultOf, Section } from "./parts";
 
 type List = Schemas["AgentModels"];
 type Setup = Schemas["ModelSetupOut"];

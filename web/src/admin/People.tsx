@@ -12,8 +12,9 @@ import { Select, TextField } from "../ui/Field";
 import { Menu, type MenuItem } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, faultOf, FormDialog, Once, Section, useAct } from "./parts";
+import { Confirm, faultOf, FormDialog, Once, Section } from "./parts";
 
 type PersonRole = "owner" | "admin" | "member";
 type Open = { what: "invite" } | { what: "rename" | "remove" | "role"; who: Entity } | { what: "link" | "secret"; name: string; value: string };

@@ -26,10 +26,7 @@ function DraftForm({ title, disabled, onSubmit, onClose, children }: FormProps):
     <Dialog wide title={title} onClose={onClose}>
       <form className={css.form} onSubmit={submit}>
         {children}
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" disabled={disabled}>
             Apply
           </Button>

@@ -8,8 +8,9 @@ import { Button, IconButton } from "../ui/Button";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, Fault, Section, useAct } from "./parts";
+import { Confirm, Fault, Section } from "./parts";
 import { conditionWords, DEFAULT_REVIEW_TURNS, nameOf, type Preset, type PresetFile, presetText, type Routing, rulesInOrder, withoutPreset } from "./presets";
 import { FileForm, PresetForm, RuleForm } from "./ProfileForms";
 

@@ -7,8 +7,9 @@ import { Button } from "../ui/Button";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, faultOf, Section, useAct } from "./parts";
+import { Fault, faultOf, Section } from "./parts";
 
 /** The organization's name, and what holds for all of it. */
 export default function Settings(): ReactNode {

@@ -11,8 +11,9 @@ import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, faultOf, FormDialog, Once, Section, useAct } from "./parts";
+import { Confirm, faultOf, FormDialog, Once, Section } from "./parts";
 
 type Token = Schemas["KnownToken"];
 type Open = { what: "create" } | { what: "rotate" | "revoke"; token: Token } | { what: "secret"; name: string; value: string };

@@ -1,9 +1,10 @@
-/** What the rooms of the administration share: asking before something is gone, showing a secret once, doing something. */
-import { type FormEvent, type ReactNode, useState } from "react";
+/** What the pages of the administration share: sections, forms, questions before something is gone, secrets shown once. */
+import type { FormEvent, ReactNode } from "react";
 import { ApiError, inWords } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/Code";
 import { Dialog, DialogFoot } from "../ui/Dialog";
+import { type Act, useAct } from "../ui/useAct";
 import css from "./admin.module.css";
 
 /** A part of a room: its heading, what it is about, what can be done. */
@@ -20,34 +21,6 @@ export function Section({ title, about, action, children }: { title: string; abo
       {children}
     </section>
   );
-}
-
-export interface Act {
-  busy: boolean;
-  error: unknown;
-  /** Whether it went well. */
-  run: (what: () => Promise<unknown>) => Promise<boolean>;
-  clear: () => void;
-}
-
-/** Something that is done once at a time, and may fail. */
-export function useAct(): Act {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const run = async (what: () => Promise<unknown>): Promise<boolean> => {
-    setBusy(true);
-    setError(null);
-    try {
-      await what();
-      return true;
-    } catch (problem) {
-      setError(problem);
-      return false;
-    } finally {
-      setBusy(false);
-    }
-  };
-  return { busy, error, run, clear: () => setError(null) };
 }
 
 /** What the server says is wrong with a field; undefined if it says nothing of it. */
@@ -86,10 +59,7 @@ export function Confirm({ title, children, action, danger = true, onConfirm, onC
     <Dialog title={title} onClose={onCancel}>
       <div className={css.prose}>{children}</div>
       <Fault error={act.error} />
-      <DialogFoot>
-        <Button variant="quiet" onClick={onCancel}>
-          Cancel
-        </Button>
+      <DialogFoot onCancel={onCancel}>
         <Button variant={danger ? "danger" : "primary"} busy={act.busy} onClick={() => void act.run(onConfirm).then((done) => done && onClose())}>
           {action}
         </Button>
@@ -139,10 +109,7 @@ export function FormDialog(props: {
       <form className={css.form} onSubmit={submit} noValidate>
         {props.children}
         {!beside && <Fault error={act.error} />}
-        <DialogFoot>
-          <Button variant="quiet" onClick={props.onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={props.onClose}>
           <Button variant="primary" type="submit" busy={act.busy} disabled={props.disabled}>
             {props.action}
           </Button>

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { EllipsisVertical, MessageCircle, Pause, Play, Plus, ScanEye } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { get, inWords, post, type Schemas } from "../denizen/api";
+import { get, post, type Schemas } from "../denizen/api";
 import { useAgents, useAgentsChanged, useIsAdmin } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { Page } from "../shell/Page";
@@ -16,6 +16,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./agents.module.css";
 import { cost, daysAgo, dollars, monthStart } from "../ui/amounts";
+import { useActWithToast } from "../ui/useAct";
 import { useTalk } from "./talking";
 
 type Listed = Schemas["ListedAgent"];
@@ -98,21 +99,16 @@ function useSuspending(agent: Listed): (what: "suspend" | "resume") => Promise<v
   const changed = useAgentsChanged();
   const store = useStore();
   const say = useToast();
-  const [busy, setBusy] = useState(false);
+  const { busy, run } = useActWithToast();
   return async (what) => {
     if (busy) return;
-    setBusy(true);
-    try {
+    await run(async () => {
       const path = { path: { agent_id: agent.id } };
       const now = what === "suspend" ? await post("/api/agents/{agent_id}/suspend", path) : await post("/api/agents/{agent_id}/resume", path);
       store.dispatch({ type: "agent.status", agent: agent.id, status: now.status, epoch: null, doing: null });
       say(what === "suspend" ? `${agent.name} is suspended. Messages are kept until you resume it.` : `${agent.name} resumed.`);
       await changed();
-    } catch (error) {
-      say(inWords(error));
-    } finally {
-      setBusy(false);
-    }
+    });
   };
 }
 

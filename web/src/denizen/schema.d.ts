@@ -21785,11 +21785,11 @@ export interface operations {
                 };
                 content: {
                     /**
-                     * @example # Kitchen
+                     * @example # Hall
                      *
                      *     **Noor**, 2026-01-02 09:30 UTC
                      *
-                     *     Good morning.
+                     *     Hello.
                      */
                     "text/markdown": string;
                 };

@@ -153,10 +153,7 @@ function Describe({ chosen, describe, onClose }: { chosen: Chosen; describe: Att
           error={fault ?? undefined}
           onChange={(event) => setText(event.target.value)}
         />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy}>
             Save
           </Button>

@@ -88,10 +88,7 @@ function ChangeName({ name, onClose }: { name: string; onClose: () => void }): R
           error={save.error ? inWords(save.error) : undefined}
           onChange={(event) => setText(event.target.value)}
         />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button type="submit" variant="primary" busy={save.isPending} disabled={!text.trim()}>
             Save
           </Button>
@@ -282,10 +279,7 @@ function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Sch
             </option>
           ))}
         </Select>
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={make.isPending} disabled={!name.trim()}>
             Create token
           </Button>

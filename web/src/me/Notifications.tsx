@@ -1,11 +1,10 @@
 import { Bell, BellOff } from "lucide-react";
 import { type ReactNode, useState } from "react";
-import { inWords } from "../denizen/api";
 import { permission, type Permission, turnOff, turnOn } from "../shell/notifying";
 import { type Push, pushState, turnOffPush, turnOnPush } from "../shell/push";
 import { Button } from "../ui/Button";
 import { Checkbox } from "../ui/Field";
-import { useToast } from "../ui/Toast";
+import { useActWithToast } from "../ui/useAct";
 import css from "./me.module.css";
 
 const WORDS: Record<Permission, string> = {
@@ -26,18 +25,12 @@ const PUSH_WORDS: Record<Push, string> = {
 export function Notifications(): ReactNode {
   const [state, setState] = useState(permission);
   const [push, setPush] = useState(pushState);
-  const [busy, setBusy] = useState(false);
-  const toast = useToast();
+  const { busy, run } = useActWithToast();
   const switchPush = async (wanted: boolean): Promise<void> => {
-    setBusy(true);
-    try {
+    await run(async () => {
       if (!wanted) await turnOffPush();
       setPush(wanted ? await turnOnPush() : pushState());
-    } catch (error) {
-      toast(inWords(error));
-    } finally {
-      setBusy(false);
-    }
+    });
   };
   const start = async (): Promise<void> => {
     const now = await turnOn();

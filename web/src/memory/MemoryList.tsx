@@ -210,10 +210,7 @@ function Correct({ memory, onClose }: { memory: Memory; onClose: () => void }): 
           }}
           hint="The previous version is kept in its history but no longer recalled. To remove it too, forget the memory."
         />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button type="submit" variant="primary" busy={correct.isPending} disabled={!text.trim() || text.trim() === memory.text}>
             Save
           </Button>
@@ -249,10 +246,7 @@ function Forget({ memory, onClose }: { memory: Memory; onClose: () => void }): R
           {inWords(forget.error)}
         </p>
       )}
-      <DialogFoot>
-        <Button variant="quiet" onClick={onClose}>
-          Cancel
-        </Button>
+      <DialogFoot onCancel={onClose}>
         <Button variant="danger" busy={forget.isPending} onClick={go}>
           Forget
         </Button>

@@ -40,10 +40,7 @@ export function ForkDialog({ at, onClose }: { at: number; onClose: () => void })
         <TextField label="Name" value={name} required autoFocus error={wrong.name} onChange={(event) => setName(event.target.value)} />
         <TextField label="Handle" value={chosen} required error={wrong.handle} onChange={(event) => setHandle(event.target.value)} />
         {wrong.rest && <p role="alert">{wrong.rest}</p>}
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button type="submit" variant="primary" busy={forking.isPending}>
             Fork
           </Button>

@@ -6,6 +6,7 @@ import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { TextArea } from "../ui/Field";
 import { useToast } from "../ui/Toast";
+import { useAct } from "../ui/useAct";
 import css from "./mind.module.css";
 
 /** What stands in the place of a cycle that one may not read; an owner can open the spaces it comes from. */
@@ -31,24 +32,19 @@ function OpenDialog({ spaces, onClose }: { spaces: string[]; onClose: () => void
   const client = useQueryClient();
   const say = useToast();
   const [reason, setReason] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const open = async (event: FormEvent): Promise<void> => {
+  const { busy, error, run } = useAct();
+  const open = (event: FormEvent): void => {
     event.preventDefault();
-    setBusy(true);
-    try {
+    void run(async () => {
       for (const space_id of spaces) await post("/api/spaces/{space_id}/open", { path: { space_id }, body: { reason } });
       await client.invalidateQueries();
       say("You can read it for an hour. The members were told.");
       onClose();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   return (
     <Dialog title={spaces.length === 1 ? "Open a private space?" : `Open ${spaces.length} private spaces?`} onClose={onClose}>
-      <form className={css.openForm} onSubmit={(event) => void open(event)}>
+      <form className={css.openForm} onSubmit={open}>
         <p>For one hour you can read the messages there, and what agents know from it. A notice in the space tells its members who you are and why; it stays, and so does the entry in the audit log.</p>
         <TextArea
           label="Reason"
@@ -61,10 +57,7 @@ function OpenDialog({ spaces, onClose }: { spaces: string[]; onClose: () => void
           onChange={(event) => setReason(event.target.value)}
           error={error ? inWords(error) : undefined}
         />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button type="submit" variant="danger" busy={busy} disabled={!reason.trim()}>
             Open for an hour
           </Button>

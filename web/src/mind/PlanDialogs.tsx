@@ -30,10 +30,7 @@ function Form({ title, change, onClose, children }: FormProps): ReactNode {
             {inWords(change.error)}
           </p>
         )}
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button type="submit" variant="primary" busy={change.isPending}>
             Save
           </Button>

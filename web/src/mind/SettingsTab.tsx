@@ -266,10 +266,7 @@ function Ending(): ReactNode {
       {asked === "suspend" && (
         <Dialog title={`Suspend ${agent.name}?`} onClose={close}>
           <p>It stops at its current step and continues from there when you resume it.</p>
-          <DialogFoot>
-            <Button variant="quiet" onClick={close}>
-              Cancel
-            </Button>
+          <DialogFoot onCancel={close}>
             <Button variant="primary" busy={suspend.isPending} onClick={() => suspend.mutate(undefined, { onError: failed, onSettled: close })}>
               Suspend
             </Button>
@@ -279,10 +276,7 @@ function Ending(): ReactNode {
       {asked === "delete" && (
         <Dialog title={`Delete ${agent.name}?`} onClose={close}>
           <p>It never runs again. Its messages stay; its handle @{agent.handle} stays reserved.</p>
-          <DialogFoot>
-            <Button variant="quiet" onClick={close}>
-              Cancel
-            </Button>
+          <DialogFoot onCancel={close}>
             <Button variant="danger" busy={erase.isPending} onClick={() => erase.mutate(undefined, { onError: failed })}>
               Delete
             </Button>

@@ -3,6 +3,7 @@ import { type Advisor, ApiError, inWords, patch, post } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { DialogFoot } from "../ui/Dialog";
 import { Checkbox, Field, TextArea, TextField } from "../ui/Field";
+import { useAct } from "../ui/useAct";
 import { AssertionsFields, filled } from "./AssertionsDialog";
 import { ModelInput } from "./ModelInput";
 import css from "./panel.module.css";
@@ -23,13 +24,10 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
   const [phases, setPhases] = useState(() => phaseDrafts(advisor?.phases ?? []));
   const [assertions, setAssertions] = useState(advisor?.assertions ?? []);
   const [reflection, setReflection] = useState(advisor?.reflection ?? null);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useAct();
 
-  const submit = async (event: FormEvent): Promise<void> => {
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    setError(null);
-    setBusy(true);
     const body = {
       name: name.trim(),
       description: description.trim(),
@@ -43,17 +41,14 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
       assertions: filled(assertions),
       ...(reflection !== (advisor?.reflection ?? null) && { reflection }),
     };
-    try {
+    void run(async () => {
       if (advisor) await patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { panel_id: panel, advisor_id: advisor.id }, body });
       else await post("/api/panels/{panel_id}/advisors", { path: { panel_id: panel }, body });
       onDone();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   return (
-    <form className={css.form} onSubmit={(event) => void submit(event)}>
+    <form className={css.form} onSubmit={submit}>
       <div className={css.pair}>
         <TextField label="Name" required autoFocus maxLength={100} value={name} onChange={(event) => setName(event.target.value)} hint={advisor ? `Addressed as @${advisor.handle}` : undefined} />
         <Field label="Colour">
@@ -95,10 +90,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
           {error instanceof ApiError && error.errors[0] ? `${error.errors[0].field}: ${error.errors[0].message}` : inWords(error)}
         </p>
       )}
-      <DialogFoot>
-        <Button variant="quiet" onClick={onDone}>
-          Cancel
-        </Button>
+      <DialogFoot onCancel={onDone}>
         <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || phaseFault(phases) !== null}>
           {advisor ? "Save" : "Add advisor"}
         </Button>

@@ -5,6 +5,7 @@ import { type Advisor, inWords, patch } from "../denizen/api";
 import { Button, IconButton } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { inputClass } from "../ui/Field";
+import { useAct } from "../ui/useAct";
 import css from "./panel.module.css";
 
 const MOST = 20;
@@ -45,34 +46,25 @@ export function AssertionsFields({ value, onChange }: { value: string[]; onChang
 export function AssertionsDialog({ panel, advisor, onClose }: { panel: string; advisor: Advisor; onClose: () => void }): ReactNode {
   const client = useQueryClient();
   const [assertions, setAssertions] = useState(advisor.assertions.length > 0 ? advisor.assertions : [""]);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const submit = async (event: FormEvent): Promise<void> => {
+  const { busy, error, run } = useAct();
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
+    void run(async () => {
       await patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { panel_id: panel, advisor_id: advisor.id }, body: { assertions: filled(assertions) } });
       await client.invalidateQueries({ queryKey: ["panels", panel] });
       onClose();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   return (
     <Dialog title={`Assertions of ${advisor.name}`} onClose={onClose}>
-      <form className={css.form} onSubmit={(event) => void submit(event)}>
+      <form className={css.form} onSubmit={submit}>
         <AssertionsFields value={assertions} onChange={setAssertions} />
         {error !== null && (
           <p className={css.failure} role="alert">
             {inWords(error)}
           </p>
         )}
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy}>
             Save
           </Button>

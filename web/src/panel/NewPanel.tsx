@@ -5,6 +5,7 @@ import { useStore } from "../denizen/live";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, TextArea, TextField } from "../ui/Field";
+import { useAct } from "../ui/useAct";
 import css from "./panel.module.css";
 
 /** Opens a panel: its name, whoever is known to advise in it already, and whether others may know of it. */
@@ -14,31 +15,25 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
   const [name, setName] = useState("");
   const [names, setNames] = useState("");
   const [hidden, setHidden] = useState(true);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useAct();
   const [key] = useState(() => crypto.randomUUID());
-  const submit = async (event: FormEvent): Promise<void> => {
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    setBusy(true);
-    setError(null);
     const advisors = names
       .split("\n")
       .map((each) => each.trim())
       .filter(Boolean)
       .map((each) => ({ name: each, description: "", colour: "", group: "", active: true, reasoning: false }));
-    try {
+    void run(async () => {
       const made = await post("/api/panels", { body: { name: name.trim(), private: hidden, advisors }, key });
       store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: made.id } }) });
       onClose();
       go(`/panels/${made.id}`);
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   return (
     <Dialog title="New panel" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)} className={css.form}>
+      <form onSubmit={submit} className={css.form}>
         <p className={css.faint}>Several advisors answer at once, each in its own thread.</p>
         <TextField
           label="Name"
@@ -51,10 +46,7 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
         />
         <TextArea label="Advisors" rows={4} hint="One name per line. Leave empty to get suggestions later." placeholder={"Martin Buber\nA baker of thirty years"} value={names} onChange={(event) => setNames(event.target.value)} />
         <Checkbox label="Private" hint="Only members can see this panel." checked={hidden} onChange={(event) => setHidden(event.target.checked)} />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
             Create panel
           </Button>

@@ -140,10 +140,7 @@ function VoteDialog({ round, onClose }: { round: Round; onClose: () => void }): 
           value={question}
           onChange={(event) => setQuestion(event.target.value)}
         />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit">
             Vote
           </Button>
@@ -171,10 +168,7 @@ function CrosstalkDialog({ round, onClose }: { round: Round; onClose: () => void
             </option>
           ))}
         </Select>
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit">
             Start
           </Button>

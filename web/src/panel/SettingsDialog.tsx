@@ -4,6 +4,7 @@ import { inWords, type Panel, patch } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextField } from "../ui/Field";
+import { useAct } from "../ui/useAct";
 import { ModelInput } from "./ModelInput";
 import css from "./panel.module.css";
 import { PhasesFields } from "./PhasesFields";
@@ -23,25 +24,19 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
   const [crosstalk, setCrosstalk] = useState(before.crosstalk);
   const [phases, setPhases] = useState(() => phaseDrafts(before.phases));
   const [reflection, setReflection] = useState(before.reflection ?? null);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const submit = async (event: FormEvent): Promise<void> => {
+  const { busy, error, run } = useAct();
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    setError(null);
-    setBusy(true);
     const settings = { model: model || "default", utility_model: utility, max_tokens: Number(tokens), synthesis: always ? "always" : "on_demand", crosstalk, show_others: others, phases: phasesOf(phases), ...(reflection !== (before.reflection ?? null) && { reflection }) };
-    try {
+    void run(async () => {
       const changed = await patch("/api/panels/{panel_id}", { path: { panel_id: panel.id }, body: { ...(name.trim() === panel.name ? {} : { name: name.trim() }), settings } });
       client.setQueryData<Panel>(["panels", panel.id], changed);
       onClose();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   return (
     <Dialog wide title="Panel settings" onClose={onClose}>
-      <form className={css.form} onSubmit={(event) => void submit(event)}>
+      <form className={css.form} onSubmit={submit}>
         <TextField label="Name" required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
         <div className={css.pair}>
           <ModelInput label="Model" hint="For advisors without their own model." value={model} onChange={setModel} />
@@ -64,10 +59,7 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
             {inWords(error)}
           </p>
         )}
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || phaseFault(phases) !== null}>
             Save
           </Button>

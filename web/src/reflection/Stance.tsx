@@ -164,10 +164,7 @@ function SetState({ place, stance, onClose }: { place: Place; stance: Standing; 
         ))}
         <p className={css.about}>Takes effect with its next answer. The history shows that you set it.</p>
         <Fault error={change.error} />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button type="submit" variant="primary" busy={change.isPending}>
             Set
           </Button>
@@ -187,10 +184,7 @@ function Reset({ place, onClose }: { place: Place; onClose: () => void }): React
     <Dialog title="Reset the state of mind?" onClose={onClose}>
       <p className={css.about}>Clears its mood, imprints and counters there. The history stays.</p>
       <Fault error={change.error} />
-      <DialogFoot>
-        <Button variant="quiet" onClick={onClose}>
-          Cancel
-        </Button>
+      <DialogFoot onCancel={onClose}>
         <Button variant="danger" busy={change.isPending} onClick={() => change.mutate(undefined, { onSuccess: onClose })}>
           Reset
         </Button>

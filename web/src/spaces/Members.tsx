@@ -1,7 +1,7 @@
 import { UserMinus, UserPlus } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { get, inWords, type Member, patch, post, remove } from "../denizen/api";
+import { get, type Member, patch, post, remove } from "../denizen/api";
 import { useEntities, useMe } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
@@ -11,7 +11,7 @@ import { Button, IconButton } from "../ui/Button";
 import { classes } from "../ui/classes";
 import { Dialog } from "../ui/Dialog";
 import { inputClass, Select } from "../ui/Field";
-import { useToast } from "../ui/Toast";
+import { useActWithToast } from "../ui/useAct";
 import css from "./spaces.module.css";
 
 /** What an agent attends to, in words. */
@@ -125,27 +125,22 @@ function BringIn({ space, busy, onAdd }: { space: SpaceState; busy: boolean; onA
 export function Leave({ space, onClose }: { space: SpaceState; onClose: () => void }): ReactNode {
   const me = useMe();
   const store = useStore();
-  const toast = useToast();
   const [, go] = useLocation();
-  const [busy, setBusy] = useState(false);
-  const leave = async (): Promise<void> => {
-    setBusy(true);
-    try {
+  const { busy, run } = useActWithToast();
+  const leave = (): void => {
+    void run(async () => {
       await remove("/api/spaces/{space_id}/members/{entity_id}", { path: { space_id: space.info.id, entity_id: me.id } });
       onClose();
       go("/", { replace: true });
       store.dispatch({ type: "space.left", space: space.info.id });
-    } catch (error) {
-      toast(inWords(error));
-      setBusy(false);
-    }
+    });
   };
   const footer = (
     <>
       <Button variant="quiet" onClick={onClose}>
         Stay
       </Button>
-      <Button variant="danger" busy={busy} onClick={() => void leave()}>
+      <Button variant="danger" busy={busy} onClick={leave}>
         Leave
       </Button>
     </>
@@ -160,18 +155,12 @@ export function Leave({ space, onClose }: { space: SpaceState; onClose: () => vo
 /** Runs a change of the members, and looks at the space again. */
 function useActing(id: string): { act: (work: () => Promise<unknown>) => Promise<void>; busy: boolean } {
   const store = useStore();
-  const toast = useToast();
-  const [busy, setBusy] = useState(false);
+  const { busy, run } = useActWithToast();
   const act = async (work: () => Promise<unknown>): Promise<void> => {
-    setBusy(true);
-    try {
+    await run(async () => {
       await work();
       store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: id } }) });
-    } catch (error) {
-      toast(inWords(error));
-    } finally {
-      setBusy(false);
-    }
+    });
   };
   return { act, busy };
 }

@@ -16,6 +16,7 @@ import { Menu, type MenuItem } from "../ui/Menu";
 import { OutsideLabel } from "../ui/OutsideLabel";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
+import { useActWithToast } from "../ui/useAct";
 import { CallCard } from "./CallCard";
 import { ConnectModel, saysHowToConnect } from "./ConnectModel";
 import { useAround } from "./context";
@@ -278,23 +279,18 @@ function Quote({ id }: { id: string }): ReactNode {
 function Editor({ message }: { message: Message }): ReactNode {
   const around = useAround();
   const store = useStore();
-  const toast = useToast();
   const [text, setText] = useState(message.text);
-  const [busy, setBusy] = useState(false);
+  const { busy, run } = useActWithToast();
   const mayAsk = message.author.id === around.me.id && [...around.members.values()].some((each) => each.kind === "agent");
   const save = async (ask = false): Promise<void> => {
     if (!text.trim()) return;
     if (text === message.text && !ask) return around.edit(null);
-    setBusy(true);
-    try {
+    await run(async () => {
       const path = { space_id: message.space_id, message_id: message.id };
       const changed = await patch("/api/spaces/{space_id}/messages/{message_id}", { path, body: { text, ask_again: ask } });
       store.dispatch({ type: "message.edited", message: changed });
       around.edit(null);
-    } catch (error) {
-      toast(inWords(error));
-      setBusy(false);
-    }
+    });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === "Escape") {
@@ -336,26 +332,21 @@ function Editor({ message }: { message: Message }): ReactNode {
 
 function Delete({ message, onClose }: { message: Message; onClose: () => void }): ReactNode {
   const store = useStore();
-  const toast = useToast();
-  const [busy, setBusy] = useState(false);
-  const confirm = async (): Promise<void> => {
-    setBusy(true);
-    try {
+  const { busy, run } = useActWithToast();
+  const confirm = (): void => {
+    void run(async () => {
       const path = { space_id: message.space_id, message_id: message.id };
       const changed = await remove("/api/spaces/{space_id}/messages/{message_id}", { path });
       store.dispatch({ type: "message.deleted", message: changed });
       onClose();
-    } catch (error) {
-      toast(inWords(error));
-      setBusy(false);
-    }
+    });
   };
   const footer = (
     <>
       <Button variant="quiet" onClick={onClose}>
         Cancel
       </Button>
-      <Button variant="danger" busy={busy} onClick={() => void confirm()}>
+      <Button variant="danger" busy={busy} onClick={confirm}>
         Delete
       </Button>
     </>

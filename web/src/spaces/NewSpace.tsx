@@ -8,6 +8,7 @@ import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, TextField } from "../ui/Field";
 import { Skeleton } from "../ui/States";
+import { useAct } from "../ui/useAct";
 import css from "./spaces.module.css";
 
 /** Opens a space: its name, who else is in it, and whether others may know of it. */
@@ -19,23 +20,17 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
   const [name, setName] = useState("");
   const [hidden, setHidden] = useState(false);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useAct();
   const [key] = useState(() => crypto.randomUUID());
 
-  const submit = async (event: FormEvent): Promise<void> => {
+  const submit = (event: FormEvent): void => {
     event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
+    void run(async () => {
       const space = await post("/api/spaces", { body: { name: name.trim(), members: [...chosen], private: hidden }, key });
       store.dispatch({ type: "space", space });
       onClose();
       go(`/s/${space.id}`);
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   const toggle = (id: string): void => {
     const next = new Set(chosen);
@@ -45,7 +40,7 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
   const others = entities.data?.filter((each) => each.id !== me.id);
   return (
     <Dialog title="New space" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)} className={css.form}>
+      <form onSubmit={submit} className={css.form}>
         <TextField label="Name" required autoFocus maxLength={100} value={name} onChange={(event) => setName(event.target.value)} error={error ? inWords(error instanceof ApiError && error.errors[0] ? new Error(error.errors[0].message) : error) : undefined} />
         <fieldset>
           <legend className={css.legend}>Members</legend>
@@ -71,10 +66,7 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
           checked={hidden}
           onChange={(event) => setHidden(event.target.checked)}
         />
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
             Create space
           </Button>

@@ -57,10 +57,7 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
           </Select>
         )}
         {told && <Keeping told={told} chosen={keeping ?? chosenFrom(told)} onChoose={setKeeping} />}
-        <DialogFoot>
-          <Button variant="quiet" onClick={onClose}>
-            Cancel
-          </Button>
+        <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || (keeping !== null && wanted === null)}>
             Save
           </Button>

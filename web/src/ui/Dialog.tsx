@@ -1,6 +1,6 @@
 import { X } from "lucide-react";
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { IconButton } from "./Button";
+import { Button, IconButton } from "./Button";
 import { classes } from "./classes";
 import css from "./ui.module.css";
 
@@ -68,7 +68,16 @@ export function Dialog({ title, onClose, children, footer, wide, full, firm }: D
   );
 }
 
-/** Buttons at the end of a form in a dialog. */
-export function DialogFoot({ children }: { children: ReactNode }): ReactNode {
-  return <div className={css.dialogFoot}>{children}</div>;
+/** Buttons at the end of a dialog; with `onCancel`, one to cancel comes first. */
+export function DialogFoot({ children, onCancel }: { children: ReactNode; onCancel?: () => void }): ReactNode {
+  return (
+    <div className={css.dialogFoot}>
+      {onCancel && (
+        <Button variant="quiet" onClick={onCancel}>
+          Cancel
+        </Button>
+      )}
+      {children}
+    </div>
+  );
 }

@@ -1,4 +1,4 @@
-"""Messages and events of Discord as what they are here. Pure."""
+"""Translates between events of Discord and messages. Pure."""
 
 from __future__ import annotations
 

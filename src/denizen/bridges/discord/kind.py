@@ -1,4 +1,4 @@
-"""What a Discord bridge is: its settings, and how it is opened."""
+"""The settings of a Discord bridge, and how it is opened."""
 
 from __future__ import annotations
 

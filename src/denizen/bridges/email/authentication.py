@@ -1,4 +1,4 @@
-"""What the mail server found out about the sender: `Authentication-Results` (RFC 8601). Pure.
+"""Reads whether the mail server has authenticated a sender: `Authentication-Results` (RFC 8601). Pure.
 
 Anybody can write such a header. Only the first one of the server that is trusted counts: servers add theirs above what
 was sent to them.

@@ -1,4 +1,4 @@
-"""What an email bridge is: its settings, and how it is opened."""
+"""The settings of an email bridge, and how it is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails as what they are here, and messages as mails. Pure.
+"""Translates between mails and messages. Pure.
 
 A mail that breaks the rules is read as far as possible: its sender gets an answer to what could be read.
 """

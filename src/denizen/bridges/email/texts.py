@@ -1,4 +1,4 @@
-"""The words of a mail: HTML as text, and without what was said before. Pure."""
+"""Reads the text of a mail: converts HTML, and leaves out quoted earlier mails. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of Matrix rooms as what they are here, and messages of ours as events. Pure."""
+"""Translates between events of Matrix rooms and messages. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a homeserver pushes to the application service. Pure."""
+"""Reads the requests by which a homeserver pushes events. Pure."""
 
 from __future__ import annotations
 

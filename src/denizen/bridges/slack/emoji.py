@@ -1,4 +1,4 @@
-"""Reactions by the names that Slack gives to emojis. Pure."""
+"""Converts between emojis and Slack's names for them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events and messages of Slack as what they are here, and texts of ours as Slack takes them. Pure."""
+"""Translates between events of Slack and messages. Pure."""
 
 from __future__ import annotations
 

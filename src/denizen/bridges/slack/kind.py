@@ -1,4 +1,4 @@
-"""What a Slack bridge is: its settings, and how it is opened."""
+"""The settings of a Slack bridge, and how it is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates of the Bot API as what they are here. Pure."""
+"""Translates updates of the Bot API to events. Pure."""
 
 from __future__ import annotations
 

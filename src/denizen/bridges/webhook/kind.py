@@ -1,4 +1,4 @@
-"""What a webhook bridge is: its settings, and how it is opened."""
+"""The settings of a webhook bridge, and how it is opened."""
 
 from __future__ import annotations
 

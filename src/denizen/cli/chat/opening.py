@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from denizen.cli.api import client_for, is_denizen
-from denizen.cli.house import server_url
+from denizen.cli.home import server_url
 from denizen.cli.importing import importing
 from denizen.client import Client
 from denizen.errors import TokenRefused
@@ -44,5 +44,5 @@ async def _check_token(client: Client, settings: Settings, *, given: bool) -> No
     try:
         await client.me()
     except TokenRefused as error:
-        where = "" if given else f" It may be of another house than the one in {settings.home}."
+        where = "" if given else f" It may belong to another server than the one in {settings.home}."
         raise TokenRefused(f"{error} Give the right one with --token or DENIZEN_TOKEN.{where}") from error

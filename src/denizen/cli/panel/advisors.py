@@ -234,10 +234,10 @@ def _tell(api: Api, listed: Iterable[Advisor]) -> None:
         if each.description:
             stdout().print(Text(f"  {printable(each.description)}", style="dim"))
         if each.reflection is not None:
-            stdout().print(Text(f"  reflection {how_it_reflects(each.reflection)}", style="dim"))
+            stdout().print(Text(f"  reflection {reflection_line(each.reflection)}", style="dim"))
 
 
-def how_it_reflects(settings: Mapping[str, JsonValue]) -> str:
+def reflection_line(settings: Mapping[str, JsonValue]) -> str:
     """Returns the profile, or that it has settings of its own, and the number of its own metaprompts."""
     own, sentiment = settings.get("metaprompts") or [], settings.get("sentiment")
     by = printable(str(settings.get("profile", "off"))) if sentiment is None else "with settings of its own"

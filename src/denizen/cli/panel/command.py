@@ -190,7 +190,7 @@ def _show(there: Panel, stances: Iterable[VoiceStanceOut]) -> None:
     console.print(Text.assemble((printable(there.name), "bold"), (f"  {there.turns:,} turns, {there.id}", "dim")))
     how = [f"model {own.get('model')}", f"synthesis {str(own.get('synthesis')).replace('_', ' ')}"]
     how += [] if own.get("show_others", True) else ["others hidden"]
-    how += [f"cross-talk {own.get('crosstalk')}", f"reflection {advisors.how_it_reflects(_reflection_of(there))}"]
+    how += [f"cross-talk {own.get('crosstalk')}", f"reflection {advisors.reflection_line(_reflection_of(there))}"]
     console.print(Text(f"  {printable(', '.join(how))}", style="dim"), soft_wrap=True)
     known = {each.id: each for each in there.advisors}
     for each in stances:

@@ -1,4 +1,4 @@
-"""The agents of the caller's organization: seen, made, changed, suspended, deleted; and the tools there are."""
+"""Lists, creates, changes, suspends and deletes the agents of the caller's organization; lists tools."""
 
 from __future__ import annotations
 

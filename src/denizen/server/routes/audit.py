@@ -1,4 +1,4 @@
-"""The audit log: who changed what, and when; and opening a private space, which is kept there."""
+"""The audit log: who changed what, and when; opens private spaces, which the log records."""
 
 from __future__ import annotations
 

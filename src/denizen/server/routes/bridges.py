@@ -1,4 +1,4 @@
-"""Bridges: rooms of other services connected with spaces, linked accounts, and where a webhook bridge is sent to."""
+"""Creates and changes bridges, connects rooms with spaces, links accounts, and receives what services send."""
 
 from __future__ import annotations
 

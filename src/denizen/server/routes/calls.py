@@ -1,4 +1,4 @@
-"""What agents ask people, and the tool calls that people see: listed, looked at, answered."""
+"""Lists, shows and answers the questions of agents, and the tool calls that people can see."""
 
 from __future__ import annotations
 

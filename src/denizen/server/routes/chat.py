@@ -1,4 +1,4 @@
-"""One message to one agent, and what it says to it."""
+"""Posts one message to one agent, and returns its answer."""
 
 from __future__ import annotations
 

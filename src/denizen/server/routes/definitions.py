@@ -1,4 +1,4 @@
-"""Definition files: applied to the caller's organization, and an agent as one."""
+"""Applies definition files to the caller's organization, and writes an agent as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The people, agents and services of the caller's organization. Agents are created and changed below /api/agents."""
+"""Lists, creates, changes and removes people and services. Agents are created and changed below /api/agents."""
 
 from __future__ import annotations
 

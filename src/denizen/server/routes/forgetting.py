@@ -1,4 +1,4 @@
-"""Forgetting messages, people and spaces, and the receipts of it."""
+"""Forgets messages, people and spaces, and lists the receipts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the server answers, and whether it is worth asking."""
+"""Whether the server answers and is ready, and the health of the organization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As whom the identity provider knows people."""
+"""Links people to their accounts at the identity provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of providers and of services: the organization's, and each person's own. Their values are never shown."""
+"""Stores, lists and deletes keys of providers and services: the organization's, and each person's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is asking."""
+"""The caller: who they are, and their own name."""
 
 from __future__ import annotations
 

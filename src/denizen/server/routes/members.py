@@ -1,4 +1,4 @@
-"""Who is in a space. Another person is removed, and roles are given, by those who manage the space."""
+"""Adds, changes and removes members of a space. Only those who manage the space may remove others and give roles."""
 
 from __future__ import annotations
 

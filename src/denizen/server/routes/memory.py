@@ -1,4 +1,4 @@
-"""What is remembered, and what is settled about it. Each memory has one door: `denizen.memory.access`."""
+"""Memories and memory policies. All access to memories goes through `denizen.memory.access`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saying something in a space, and reading what was said, page by page or as it happens."""
+"""Posts, reads, edits and deletes messages; reactions, pins, and the stream of a space."""
 
 from __future__ import annotations
 

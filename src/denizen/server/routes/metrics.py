@@ -1,4 +1,4 @@
-"""The numbers of this process, for Prometheus."""
+"""The metrics of this process, for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent has in mind, for admins. What comes from private spaces is for those who are in them."""
+"""Inspects an agent, for admins: its inbox, cycles, window, log and recall. Private text is for members only."""
 
 from __future__ import annotations
 

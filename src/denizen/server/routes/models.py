@@ -1,4 +1,4 @@
-"""The models that agents can think with; for operators, connecting one: testing it, and choosing the default."""
+"""Lists the models that agents can use; operators test models and choose the default."""
 
 from __future__ import annotations
 

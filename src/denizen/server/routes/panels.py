@@ -1,4 +1,4 @@
-"""Panels: who advises in them, what they are asked, and what each voice answers."""
+"""Panels: their settings, advisors, rounds and replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from denizen.access.requesters import Requester
 from denizen.app import Runtime
 from denizen.ids import EntityId, FileId, SpaceId
 from denizen.memory import stored_policies
-from denizen.panel import advisors, panels, rounds, taking, transcript
+from denizen.panel import advisors, claims, panels, rounds, transcript
 from denizen.panel.advisors import AdvisorFields
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part, Round
@@ -355,4 +355,4 @@ def _round(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
 
 
 def _context(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part | None) -> ContextOut:
-    return context_out(taking.context_of(tx, panel.id, storable(round_id), storable(voice), part))
+    return context_out(claims.context_of(tx, panel.id, storable(round_id), storable(voice), part))

@@ -1,4 +1,4 @@
-"""Finding what was said, and one message by its id."""
+"""Searches messages, and gets one message by its id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in with a browser: a link that is good once becomes a session, and a session ends."""
+"""Signs browsers in and out: a link that works once becomes a session."""
 
 from __future__ import annotations
 

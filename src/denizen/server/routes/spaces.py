@@ -1,4 +1,4 @@
-"""The spaces the caller is in."""
+"""Lists, creates and changes the caller's spaces; stops answers, and sets read positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an agent stands to its conversations, for admins: profiles, states of mind, signals, metaprompts by hand."""
+"""Prompt profiles and states of mind of agents in their conversations, for admins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens, as it happens: an agent's life, and everything a person may see."""
+"""Streams of events: of an agent, and of everything that a person may see."""
 
 from __future__ import annotations
 

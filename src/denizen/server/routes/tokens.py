@@ -1,4 +1,4 @@
-"""Access tokens of people, services and agents: listed, created, rotated, revoked."""
+"""Lists, creates, rotates and revokes access tokens of people, services and agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling an agent of something that happened outside."""
+"""Sends an event of another service to an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents have used over time, and what all of them together may use."""
+"""Usage over time, and the budget of the organization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the voices of a panel stand to the people in it, for these: states of mind, signals, metaprompts by hand."""
+"""States of mind of the advisors of a panel, for the people in it."""
 
 from __future__ import annotations
 

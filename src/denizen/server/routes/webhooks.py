@@ -1,4 +1,4 @@
-"""Webhooks: making and revoking them, and the addresses where services send to."""
+"""Creates, lists and revokes webhooks, and receives the requests of services."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ from denizen.shapes.value import Value
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
 
 if TYPE_CHECKING:
+    from denizen.panel.claims import AdvisorContext
     from denizen.panel.costs import CostEstimate
     from denizen.panel.suggesting import Suggestion
-    from denizen.panel.taking import AdvisorContext
 
 
 class AdvisorIn(RequestBody):

@@ -1,4 +1,4 @@
-"""Checks what is kept beside the messages: attached files and their bytes, and long-term memories."""
+"""Checks attached files with their bytes, and long-term memories."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _of_memories: Final = (
 )
 
 
-def check_kept(tx: Tx) -> Iterator[Violation]:
+def check_files_and_memories(tx: Tx) -> Iterator[Violation]:
     attached = set(tx.all(_attached))
     for message_id, column in tx.all(_with_files):
         for each in attachments_from(column):

@@ -1,4 +1,4 @@
-"""Claims on replies: taking one under a lease with its whole request, renewing the lease, ending the reply once.
+"""Claims replies: takes one under a lease with its whole request, renews the lease, and ends the reply once.
 
 Only the holder of a reply's lease works on it. Its epoch grows with each change of holder and each new attempt, and
 every write carries it: so writes of a former holder are void, and a result is written once.

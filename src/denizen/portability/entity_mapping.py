@@ -18,7 +18,7 @@ entity = select_where(entities, "organization_id, kind, left_at", "id")
 _of_handle = select_where(entities, "id, kind", "organization_id, handle")
 
 
-class Company:
+class EntityMapping:
     """Maps each entity to the one with the same id, otherwise the same handle. Missing ones are created: people and
     services that cannot sign in, agents that are dead.
     """

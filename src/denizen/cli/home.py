@@ -102,7 +102,7 @@ def kept_token(settings: Settings, address: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class OpenedHome:
     """An open runtime, and the world in it."""
 
     runtime: Runtime
@@ -110,15 +110,15 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(settings: Settings) -> AsyncGenerator[House]:
+async def open_home(settings: Settings) -> AsyncGenerator[OpenedHome]:
     """Opens the runtime, with a world in it, inside the block; agents do not run yet."""
     from denizen.welcome import welcome
 
     make_home(settings)
-    telemetry = how_it_is_watched(settings.telemetry)
+    telemetry = telemetry_of(settings.telemetry)
     runtime = await runtime_of(settings, telemetry)
     async with aclosing(telemetry), runtime:
-        yield House(runtime, await welcome(runtime, owner_name()))
+        yield OpenedHome(runtime, await welcome(runtime, owner_name()))
 
 
 async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> Runtime:
@@ -147,14 +147,14 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         pace=Pace(**settings.agents.model_dump()),
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,
-        memory=what_is_remembered(settings),
+        memory=memory_options(settings),
         server_budget=server_budget(settings),
         lock_folder=settings.home / LOCK_FOLDER,
         archive_folder=settings.home / ARCHIVE_FOLDER,
         host_access=host_access(settings),
         file_limits=FileLimits(**settings.files.model_dump()),
-        **how_secrets_are_kept(settings),
-        **how_agents_reflect(settings),
+        **secret_options(settings),
+        **profile_options(settings),
     )
     if choice.ollama_url is not None:
         runtime.model_catalog.ollama_url = choice.ollama_url
@@ -182,7 +182,7 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
         file_limits=FileLimits(**settings.files.model_dump()),
         presets=settings.profiles.presets,
         prompts=settings.profiles.prompts,
-        **how_secrets_are_kept(settings),
+        **secret_options(settings),
     ) as runtime:
         yield runtime, await welcome(runtime, owner_name())
 
@@ -224,7 +224,7 @@ def prices_of(settings: Settings) -> dict[str, Price]:
     return {name: Price(**each.model_dump()) for name, each in settings.prices.items()}
 
 
-def what_is_remembered(settings: Settings) -> MemoryOptions | None:
+def memory_options(settings: Settings) -> MemoryOptions | None:
     """Returns the settings of summaries and long-term memory; None if both are off."""
     from denizen.memory.settings import MemoryOptions, Switches
     from denizen.profiles.files import PresetFile
@@ -258,7 +258,7 @@ def server_budget(settings: Settings) -> BudgetSettings | None:
     return BudgetSettings(**given) if given else None
 
 
-def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:
+def telemetry_of(settings: TelemetrySettings) -> Telemetry:
     """Creates the metrics and traces. Raises `InvalidInput` if traces are wanted and cannot be made."""
     from denizen import __version__
     from denizen.telemetry.metrics import Metrics
@@ -270,7 +270,7 @@ def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:
     return Telemetry(Metrics(), tracer, content=settings.content, open_metrics=settings.open_metrics)
 
 
-def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:
+def secret_options(settings: Settings) -> dict[str, Any]:
     """Returns the arguments of a runtime for the key of the secrets, and for those that the environment shares."""
     from denizen.access.secrets import shared_in
     from denizen.access.vault import KEY_FILE
@@ -282,7 +282,7 @@ def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:
     }
 
 
-def how_agents_reflect(settings: Settings) -> dict[str, Any]:
+def profile_options(settings: Settings) -> dict[str, Any]:
     """Returns the arguments of a runtime for prompt profiles and reflection."""
     from denizen.reflection.sentiment import load_classifier
 

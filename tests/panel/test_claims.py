@@ -15,7 +15,7 @@ from denizen.clock import SECOND
 from denizen.inbox.delivery import INTERRUPTED_AT_MOST
 from denizen.leased_tasks import RENEWALS_PER_LEASE
 from denizen.models.scripted import Info, Turn
-from denizen.panel import taking
+from denizen.panel import claims
 from denizen.panel.advisors import COLOURS
 from denizen.panel.background import PendingTurn
 from denizen.panel.moderator import Moderator
@@ -32,11 +32,11 @@ async def test_a_turn_that_is_due_tells_what_was_asked_unless_it_was_deleted(sma
     world = small_world
     noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber")
     read = world.denizen.db.read
-    assert await read(taking.turns_due) == []
+    assert await read(claims.turns_due) == []
     asked = await world.denizen.panels.ask(panel, noor, "Sell or stay?")
-    assert await read(taking.turns_due) == [PendingTurn(panel.id, 1, asked.message_id, "Sell or stay?")]
+    assert await read(claims.turns_due) == [PendingTurn(panel.id, 1, asked.message_id, "Sell or stay?")]
     await world.denizen.spaces.delete_message(asked.message_id, by=noor)
-    assert await read(taking.turns_due) == [PendingTurn(panel.id, 1, asked.message_id, "")]
+    assert await read(claims.turns_due) == [PendingTurn(panel.id, 1, asked.message_id, "")]
 
 
 async def test_advisors_stand_in_the_order_in_which_they_came_each_in_the_next_colour(small_world: World) -> None:
@@ -59,9 +59,9 @@ async def test_many_deaths_of_the_process_do_not_count_against_a_reply(small_wor
     write = world.denizen.db.write
     asked = await world.denizen.panels.ask(panel, noor, "Sell or stay?")
     for death in range(INTERRUPTED_AT_MOST):
-        assert len(await write(taking.take, f"process {death}", 30, 10)) == 1
-        await write(taking.free_all_of, f"process {death}")
-    assert await write(taking.take, "the last", 30, 10) == []
+        assert len(await write(claims.take, f"process {death}", 30, 10)) == 1
+        await write(claims.free_all_of, f"process {death}")
+    assert await write(claims.take, "the last", 30, 10) == []
     (reply,) = (await world.denizen.rounds.get(asked)).spoken
     assert (reply.state, reply.error_code) == ("failed", "interrupted")
 
@@ -106,7 +106,7 @@ async def test_an_advisor_that_thinks_for_long_keeps_its_lease(small_world: Worl
             await world.clock.sleeper(world.denizen.lease_seconds / RENEWALS_PER_LEASE)
             world.clock.advance(world.denizen.lease_seconds / RENEWALS_PER_LEASE)
             lease_ends = await until_renewed(lease_ends)
-        assert await world.denizen.db.write(taking.take, "another process", 30, 10) == []
+        assert await world.denizen.db.write(claims.take, "another process", 30, 10) == []
         may_go_on.set()
         await world.run()
     (reply,) = (await world.denizen.rounds.get(asked)).spoken
