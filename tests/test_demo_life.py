@@ -171,6 +171,35 @@ async def test_what_was_told_is_remembered_and_told_only_to_those_who_heard_it(h
     ]
 
 
+async def test_a_question_about_what_was_told_finds_it(house: House):
+    """Nobody asks a model for its memory in its own phrases. In the kitchen it keeps to itself what was private."""
+    await house.say(
+        house.with_ada,
+        "Remember that my dog is called Pixel.",
+        "Remember that tea is at five.",
+        "What is my dog's name?",
+        "when is tea",
+        "Where is the cat?",
+    )
+    await house.say(house.kitchen, "@ada what is my dog called?")
+    said = await house.world.transcript(house.with_ada)
+    assert said[5] == 'Ada: I remember this. You told me: "my dog is called Pixel".'
+    assert said[7] == 'Ada: I remember this. You told me: "tea is at five".'
+    assert "demo model" in said[9]
+    assert (await house.world.transcript(house.kitchen))[-1] == "Ada: That is more than this demo understands."
+
+
+async def test_whoever_asks_elsewhere_what_was_said_in_private_is_told_so(house: House):
+    """The same long answer in a space with others is stopped; whoever asked there waited in vain."""
+    await house.say(house.with_ada, "help", "Will it rain?")
+    await house.say(house.kitchen, "@ada help", "@ada will it snow?", "@ada what time is it?")
+    assert [line for line in await house.world.transcript(house.kitchen) if line.startswith("Ada")] == [
+        "Ada: Ask me that in a direct message.",
+        "Ada: That is more than this demo understands.",
+        "Ada: It is 09:00 UTC on Monday, 5 January 2026.",
+    ]
+
+
 async def test_a_message_is_passed_on_and_an_answer_brought_back(house: House):
     """It goes to where the other agent is, is confirmed where it was asked, and no exchange goes on by itself."""
     await house.say(

@@ -18,6 +18,7 @@ from denizen.models.demo.recalling import (
     fact_in,
     hides_words,
     may_hear,
+    recall_answer,
     recall_deeds,
     recall_facts,
     recall_own_words,
@@ -34,9 +35,14 @@ _WHAT_IS = re.compile(
     r"\A(?:what(?:['’]?s| is| are)|how much is|calculate|compute|what)\s+(.*?)(?:\s+is\b)?(?=[\s?.!]*\Z)",
     re.IGNORECASE | re.DOTALL,
 )
+_QUESTION = re.compile(r"\A(?:what|which|who|whose|where|when|why|how)\b|\?", re.IGNORECASE)
 _HIGHEST = 100
 _FILES_NAMED = 3
 _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+
+_ASK_ALONE = "Ask me that in a direct message."
+SAID_IN_PRIVATE = "That was said in private. Ask there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,10 @@ class Reply:
     text: str
     about: str
     """Its subject, for the summary."""
+    in_short: str = SAID_IN_PRIVATE
+    """What to say if the reply is refused, because it was given in private before. Less than eight words: more in a row
+    could have been said in private as well.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,9 @@ def answer(moment: Moment) -> Answer | None:
         return None
     if not asked and moment.event.files:
         return Reply(_cannot_read(moment.event.files), "files that I cannot read")
-    return Reply(_not_understood(asked), "something I did not understand")
+    if _QUESTION.search(asked) and (told := recall_answer(moment)):
+        return Reply(told, "what I remember")
+    return Reply(_not_understood(asked), "something I did not understand", "That is more than this demo understands.")
 
 
 def _cannot_read(files: Sequence[str]) -> str:
@@ -119,6 +131,7 @@ def _help(_moment: Moment, _found: re.Match[str]) -> Reply:
         "- remind me in 5 minutes to … (where timers are at hand)\n\n"
         f"{HOW_TO_HAVE_A_REAL_ONE}",
         "what I can do",
+        _ASK_ALONE,
     )
 
 
@@ -133,6 +146,7 @@ def _abilities(moment: Moment, _found: re.Match[str]) -> Reply:
         f"3. **Looking inside:** open Agents › {name} to see this answer as I made it, step by step.\n\n"
         f'Write "help" for everything that I understand. {HOW_TO_HAVE_A_REAL_ONE}',
         "what I can do",
+        _ASK_ALONE,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from denizen.models.demo.addressing import addressees, is_only_agent, whose_turn
-from denizen.models.demo.answering import Answer, Remember, Remind, Reply, answer
+from denizen.models.demo.answering import SAID_IN_PRIVATE, Answer, Remember, Remind, Reply, answer
 from denizen.models.demo.passing import Relay, answer_to_bring_back
 from denizen.models.demo.reading import DemoEvent, DemoSpace, Inbox, Scene, read_transcript, succeeded
 from denizen.models.demo.recalling import Moment, essence, fact_in
@@ -43,6 +43,8 @@ class Utterance:
     text: Words
     told: str
     """What the summary says about it, once it is sent."""
+    instead: str = ""
+    """What to say if it is refused, because somebody waits for an answer there."""
 
 
 @dataclass
@@ -196,6 +198,7 @@ class _Part:
     sender: str
     words: Words
     told: str
+    in_short: str = SAID_IN_PRIVATE
 
 
 def _compose(cycle: _Cycle, answers: Sequence[tuple[Moment, Answer]]) -> Script[list[Utterance]]:
@@ -211,7 +214,8 @@ def _compose(cycle: _Cycle, answers: Sequence[tuple[Moment, Answer]]) -> Script[
                 here.append(_Part(moment.event.sender, _confirming(each, len(relays) - 1), ""))
         else:
             words, told = yield from _carry_out(cycle, moment, each)
-            here.append(_Part(moment.event.sender, lambda _said, words=words: words, told))
+            in_short = each.in_short if isinstance(each, Reply) else SAID_IN_PRIVATE
+            here.append(_Part(moment.event.sender, lambda _said, words=words: words, told, in_short))
     return relays + [_together(space_id, said) for space_id, said in parts.items() if said]
 
 
@@ -231,7 +235,8 @@ def _together(space_id: str, parts: Sequence[_Part]) -> Utterance:
     def join(said: Sequence[bool]) -> str:
         return "\n\n".join(f"{each.sender}: {each.words(said)}" if several else each.words(said) for each in parts)
 
-    return Utterance(space_id, join, " ".join(filter(None, (part.told for part in parts))))
+    instead = parts[0].in_short if len(parts) == 1 else SAID_IN_PRIVATE
+    return Utterance(space_id, join, " ".join(filter(None, (part.told for part in parts))), instead)
 
 
 def _carry_out(cycle: _Cycle, moment: Moment, answer: Reply | Remember | Remind) -> Script[tuple[str, str]]:
@@ -278,8 +283,7 @@ def _speak(cycle: _Cycle, utterances: Sequence[Utterance]) -> Script[None]:
     """Sends all messages, each in its space. One response sends a message and enters the space of the next."""
     said: list[bool] = []
     for at, each in enumerate(utterances):
-        if cycle.active != each.space_id:
-            yield from _enter(cycle, each.space_id)
+        yield from _enter(cycle, each.space_id)
         if cycle.active != each.space_id or "send_message" not in cycle.tools:
             said.append(False)
             cycle.done.append(_UNSAID)
@@ -293,10 +297,14 @@ def _speak(cycle: _Cycle, utterances: Sequence[Utterance]) -> Script[None]:
         cycle.done += [told] if (told := each.told if said[-1] else _UNSAID) else []
         if len(calls) > 1 and len(results) > 1 and succeeded(results[1]):
             cycle.active = following
+        if not said[-1] and each.instead:
+            yield from _enter(cycle, each.space_id)
+            if cycle.active == each.space_id:
+                yield [call("send_message", text=each.instead)]
 
 
 def _enter(cycle: _Cycle, space_id: str) -> Script[None]:
-    if "enter_space" not in cycle.tools:
+    if cycle.active == space_id or "enter_space" not in cycle.tools:
         return
     results = yield [call("enter_space", space_id=space_id)]
     if results and succeeded(results[0]):

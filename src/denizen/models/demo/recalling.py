@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from denizen.models.demo.addressing import calls_by_name, leading_mentions
 from denizen.models.demo.reading import Cycle, DemoEvent, DemoSpace, Scene
@@ -29,6 +30,13 @@ _GREETED = re.compile(
 )
 """A greeting before the request; alone it is the request."""
 _REPORTED = re.compile(r"\A[^:\n]{1,130} (?:asks|asks me to tell you): ", re.IGNORECASE)
+_COMMON_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "what which who whom whose where when why how are was were does did has have had can could will would should "
+        "the and not for with about from that this there here you your our his her their its called name named",
+    )
+)
 _REMEMBER = re.compile(
     r"(?:remember|don['’]?t forget|do not forget|note|keep in mind|memori[sz]e)\b(?: this| that)?[\s,:]*(?P<fact>.+)",
     re.IGNORECASE | re.DOTALL,
@@ -84,16 +92,36 @@ def fact_in(asked: str) -> str | None:
 
 def recall_facts(moment: Moment, about: str = "") -> str:
     """Returns the facts it was told to remember, and by whom."""
+    return _as_remembered([each.told for each in _known_facts(moment) if _is_about(each.fact, about)])
+
+
+def recall_answer(moment: Moment) -> str:
+    """Returns the facts that share the most words with the question."""
+    asked = _telling_words(moment.asked)
+    shared = [(len(asked & _telling_words(each.fact)), each.told) for each in _known_facts(moment)]
+    most = max((many for many, _ in shared), default=0)
+    return _as_remembered([told for many, told in shared if many == most]) if most else ""
+
+
+class _KnownFact(NamedTuple):
+    fact: str
+    told: str
+    """The fact, and who told it."""
+
+
+def _known_facts(moment: Moment) -> list[_KnownFact]:
     found = [
-        f"{_whom(moment, event)} told me: {quoted(fact)}"
+        _KnownFact(fact, f"{_whom(moment, event)} told me: {quoted(fact)}")
         for event in _tellable(moment)
-        if (fact := fact_in(essence(event.text, moment.scene.name))) and _is_about(fact, about)
+        if (fact := fact_in(essence(event.text, moment.scene.name)))
     ]
     if len(moment.place.members) == 2:
-        found += [f"I noted: {quoted(note)}" for note in moment.scene.notes if _is_about(note, about)]
-    if not found:
-        return ""
-    return "I remember this. " + _last(found)
+        found += [_KnownFact(note, f"I noted: {quoted(note)}") for note in moment.scene.notes]
+    return found
+
+
+def _as_remembered(told: Sequence[str]) -> str:
+    return f"I remember this. {_last(told)}" if told else ""
 
 
 def recall_words(moment: Moment, of: str, about: str = "") -> str:
@@ -177,6 +205,11 @@ def _is_by(moment: Moment, event: DemoEvent, name: str) -> bool:
 def _is_about(text: str, about: str) -> bool:
     words = re.findall(r"\w+", about.casefold())
     return all(word in text.casefold() for word in words)
+
+
+def _telling_words(text: str) -> set[str]:
+    """Returns the words that say what a question or a fact is about."""
+    return {word for word in re.findall(r"\w{3,}", text.casefold()) if word not in _COMMON_WORDS}
 
 
 def _last(things: Sequence[str]) -> str:
