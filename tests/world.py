@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -304,6 +304,11 @@ async def open_world(url: str, *, clock: ManualClock | None = None, **options: A
         yield world
     finally:
         await world.close()
+
+
+def awake(world: World, rests: bool) -> AbstractAsyncContextManager[object]:
+    """Inside, agents that rest between their cycles stay awake: the message that wakes one may open its next cycle."""
+    return world.denizen.living() if rests else nullcontext()
 
 
 @asynccontextmanager

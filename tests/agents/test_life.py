@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -294,15 +295,20 @@ async def _has(asked: Awaitable[list[str]], line: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("memory", "cycle"),
-    [(None, {}), (MemoryOptions(), {}), (None, {"triage": {"skip_when": {"shorter_than": 10}}})],
-    ids=["plain", "with memory", "with triage"],
+    ("options", "cycle"),
+    [
+        ({}, {}),
+        ({"memory": MemoryOptions()}, {}),
+        ({"presets": Path("missing", "presets.json")}, {}),
+        ({}, {"triage": {"skip_when": {"shorter_than": 10}}}),
+    ],
+    ids=["plain", "with memory", "with profiles", "with triage"],
 )
 async def test_whoever_rests_has_its_cycle_opened_in_the_commit_of_the_message(
-    ready_sqlite_url: str, memory: MemoryOptions | None, cycle: dict[str, Any]
+    ready_sqlite_url: str, options: dict[str, Any], cycle: dict[str, Any]
 ):
     """One commit less: the message, its event and the open cycle are durable together."""
-    async with open_world(ready_sqlite_url, memory=memory) as world:
+    async with open_world(ready_sqlite_url, **options) as world:
         held = Held("Answered.")
         ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.", held, cycle=cycle)
         async with world.denizen.living():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Info
 from denizen.spaces.directory import Entity, Space
 from tests.memory.conftest import PRESETS, answering, known, remembering, utility, written
-from tests.world import World, as_text, open_world
+from tests.world import World, as_text, awake, open_world
 
 VIOLIN = "Noor hides her violin in the cellar."
 
@@ -98,11 +97,6 @@ async def test_what_is_between_two_is_not_told_where_another_agent_listens(small
     alone = await small_world.space("Alone", noor, ada)
     await ask(small_world, noor, alone)
     assert len(await reminders(small_world, ada)) == 1
-
-
-def awake(world: World, rests: bool) -> AbstractAsyncContextManager[object]:
-    """Inside, an agent that `rests` between its cycles has them opened by the messages that wake it."""
-    return world.denizen.living() if rests else nullcontext()
 
 
 @pytest.mark.parametrize(("every", "rests"), [(1, False), (3, False), (1, True), (3, True)])

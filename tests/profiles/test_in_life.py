@@ -16,7 +16,7 @@ from denizen.checker import check_database
 from denizen.errors import ModelRejected
 from denizen.memory.settings import MemoryOptions
 from denizen.spaces.directory import Entity, Space
-from tests.world import World, open_world
+from tests.world import World, awake, open_world
 
 PRESETS: dict[str, Any] = {
     "routing": {"reviewEveryNTurns": 3, "defaultPresetByMode": {"ada": "short"}},
@@ -76,10 +76,12 @@ async def say(world: World, noor: Entity, where: Space, *texts: str) -> None:
         await world.run()
 
 
-async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns(house: World):
+@pytest.mark.parametrize("rests", [False, True])
+async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns(house: World, rests: bool):
     """Cached in between, whatever is said; the reason is kept with it."""
     ada, noor, room = await kitchen(house, *[reply("Yes."), "Done."] * 8)
-    await say(house, noor, room, "Hello.", "Make a plan.", "A plan!", "A plan.", "Hm.", "Hm.", "Hm.", "Hm.")
+    async with awake(house, rests):
+        await say(house, noor, room, "Hello.", "Make a plan.", "A plan!", "A plan.", "Hm.", "Hm.", "Hm.", "Hm.")
     assert await changes(house, ada) == [
         f"Answer from now on: {BRIEF}", "", "", f"Answer from now on: {STEPS}", "", "", f"Answer from now on: {BRIEF}",
         "",
@@ -140,17 +142,19 @@ async def test_a_preset_without_add_ons_takes_the_profile_away(small_house: Worl
     assert (await small_house.denizen.reflection.stance(ada, room)).preset == "plain"
 
 
-async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_path: Path):
+@pytest.mark.parametrize("rests", [False, True])
+async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_path: Path, rests: bool):
     """Another text of the same preset is told with the next turn; the choice stays until its review."""
     ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 3)
-    await say(small_house, noor, room, "Hi.")
-    write(tmp_path / "presets.json", addonPrompts={"brief": "Be very brief indeed.", "steps": "Steps."})
-    await say(small_house, noor, room, "Hi.")
-    assert (await changes(small_house, ada))[
-        1
-    ] == f"Answer from now on: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
-    (tmp_path / "presets.json").unlink()
-    await say(small_house, noor, room, "Hi.")
+    async with awake(small_house, rests):
+        await say(small_house, noor, room, "Hi.")
+        write(tmp_path / "presets.json", addonPrompts={"brief": "Be very brief indeed.", "steps": "Steps."})
+        await say(small_house, noor, room, "Hi.")
+        assert (await changes(small_house, ada))[
+            1
+        ] == f"Answer from now on: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
+        (tmp_path / "presets.json").unlink()
+        await say(small_house, noor, room, "Hi.")
     stance = await small_house.denizen.reflection.stance(ada, room)
     assert (stance.preset, stance.preset_reason, stance.turns) == ("balanced", "default (the preset is no more)", 3)
 

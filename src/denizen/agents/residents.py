@@ -710,7 +710,7 @@ def _plain_waking(mind: Mind, deps: CycleDeps) -> Waking:
         mind.budget.inbox,
         deps.toolboxes,
         mind.next_seq,
-        profiling=deps.profiling(),
+        find_profiling=deps.profiling,
         is_lookup_due=None if reminder is None else partial(reminder.is_due, mind),
         remembered=frozenset() if reminder is None else shown_in(mind.past),
         profile=deps.profile,
@@ -730,8 +730,6 @@ def _ready_waking(mind: Mind, deps: CycleDeps) -> Waking | None:
     if mind.window.strategy in LOOKS_BACK:
         return None
     waking = _plain_waking(mind, deps)
-    if waking.profiling is not None:
-        return None
     return waking if deps.sieve is None else replace(waking, untriaged=deps.sieve.where)
 
 

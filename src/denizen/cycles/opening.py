@@ -68,8 +68,8 @@ class Waking:
     next_seq: int
     recalling: recollection.RecallInput | None = None
     """Passages of its own history that may be recalled because they match the inbox."""
-    profiling: Profiling | None = None
-    """The basis for choosing its profiles, if the server has any."""
+    find_profiling: Callable[[], Profiling | None] | None = None
+    """Returns the present basis for choosing its profiles, if the server has any."""
     reminding: reminding.FoundReminders | None = None
     """Long-term memories that it may be shown."""
     is_lookup_due: Callable[[frozenset[str]], bool] | None = None
@@ -151,8 +151,9 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Re
         era = _renew_self(tx, waking, news)
     elif news != news_told:
         told = _tell_news(tx, waking, news, batch)
-    if waking.profiling is not None:
-        told = _tell_profiles(tx, waking, waking.profiling, batch, told)
+    profiling = None if waking.find_profiling is None else waking.find_profiling()
+    if profiling is not None:
+        told = _tell_profiles(tx, waking, profiling, batch, told)
     own_tools = waking.toolboxes[(era or waking.era).profile]
     for toolbox in {own_tools, requested.toolbox_for(own_tools, batch)}:
         if not toolbox.archived:
