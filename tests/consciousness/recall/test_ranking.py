@@ -31,26 +31,40 @@ def _in_order(stand: Sequence[tuple[str, int, int]]) -> list[PassagePosition]:
     ]
 
 
-@given(places=PLACES, data=st.data())
+@given(places=PLACES, own=st.sampled_from(["", "ada"]), data=st.data())
 def test_the_best_neighbours_share_is_what_it_is_by_definition(
-    places: list[PassagePosition], data: st.DataObject
+    places: list[PassagePosition], own: str, data: st.DataObject
 ) -> None:
     """Compared with every pair there is; a neighbour of a neighbour is not one by that."""
     rows = data.draw(
         st.lists(st.lists(st.floats(0, 9), min_size=len(places), max_size=len(places)), min_size=1, max_size=3)
     )
-    expected = [[max(_reaching(row, places, at)) for at in range(len(places))] for row in rows]
-    assert with_neighbours(numpy.array(rows), places) == pytest.approx(numpy.array(expected))
+    places = [each._replace(speaker=data.draw(st.sampled_from(["ada", "noor"]))) for each in places]
+    expected = [[max(_reaching(row, places, at, own)) for at in range(len(places))] for row in rows]
+    assert with_neighbours(numpy.array(rows), places, own) == pytest.approx(numpy.array(expected))
 
 
-def _reaching(row: Sequence[float], places: Sequence[PassagePosition], at: int) -> list[float]:
+def _reaching(row: Sequence[float], places: Sequence[PassagePosition], at: int, own: str) -> list[float]:
     reaching = [row[at]]
     for other, place in enumerate(places):
         first, second = (place, places[at]) if other < at else (places[at], place)
         between = max(second.place - first.place - first.characters, 0)
         if other != at and place.space_id == places[at].space_id and between <= REACH:
-            reaching.append(row[other] * 0.8 * math.exp(-between / 400))
+            share = 0.4 if own and place.speaker == own and place.characters else 0.8
+            reaching.append(row[other] * share * math.exp(-between / 400))
     return reaching
+
+
+def test_a_message_gets_less_from_the_agents_answer_than_the_answer_gets_from_it() -> None:
+    """An answer is about much that nobody asked; but what the agent did, and did not say, counts as ever."""
+    asked, answered, did = (PassagePosition(at, "hall", at, int(at < 2), "", 0, 0) for at in range(3))
+    places = [asked._replace(speaker="noor"), answered._replace(speaker="ada"), did._replace(speaker="ada")]
+    from_answer = with_neighbours(numpy.array([[0.0, 1.0, 0.0]]), places, "ada")
+    from_question = with_neighbours(numpy.array([[1.0, 0.0, 0.0]]), places, "ada")
+    from_action = with_neighbours(numpy.array([[0.0, 0.0, 1.0]]), places, "ada")
+    assert from_answer[0, 0] == pytest.approx(0.4)
+    assert from_question[0, 1] == pytest.approx(0.8)
+    assert from_action[0, 1] == pytest.approx(0.8)
 
 
 def test_each_word_comes_from_where_there_is_most_of_it() -> None:

@@ -24,6 +24,8 @@ REACH: Final = 400
 _FADES_AFTER = 400
 _SHARE = 0.8
 """The part of a neighbour's score that counts if nothing stands between."""
+_SHARE_OF_OWN = 0.4
+"""The same if the agent itself said the neighbour: an answer has words of its own about much that nobody asked."""
 _MOST_NEIGHBOURS = 32
 """On either side. Passages without text between them share a position, so there can be any number."""
 _NAMED = 1.0
@@ -72,27 +74,32 @@ def reaches(sources: Iterable[PassagePosition]) -> dict[str, list[tuple[int, int
     return by_space
 
 
-def with_neighbours(shares: NDArray[float64], places: Sequence[PassagePosition]) -> NDArray[float64]:
+def with_neighbours(shares: NDArray[float64], places: Sequence[PassagePosition], own: str = "") -> NDArray[float64]:
     """The scores, a row for each search term, with those of neighbours where they are more.
 
-    The places, a column each, are ordered by space and position.
+    The places, a column each, are ordered by space and position. `own` is the agent itself: what is beside its messages
+    gets less of their scores, unless the question asks what it said.
     """
     import numpy
 
     most = shares.copy()
-    _, space_ids, stand_at, characters, *_ = zip(*places, strict=True)
+    _, space_ids, stand_at, characters, speakers, *_ = zip(*places, strict=True)
     ids = {space_id: at for at, space_id in enumerate(dict.fromkeys(space_ids))}
     spaces = numpy.array([ids[space_id] for space_id in space_ids])
     begins = numpy.array(stand_at, numpy.int64)
     ends = begins + numpy.array(characters, numpy.int64)
+    given = numpy.full(len(places), _SHARE)
+    if own:
+        said = [at for at, each in enumerate(speakers) if each == own and characters[at]]
+        given[said] = _SHARE_OF_OWN
     for apart in range(1, min(len(places), _MOST_NEIGHBOURS + 1)):
         between = numpy.maximum(begins[apart:] - ends[:-apart], 0)
         near = (spaces[apart:] == spaces[:-apart]) & (between <= REACH)
         if not near.any():
             break
-        left = numpy.where(near, _SHARE * numpy.exp(between / -_FADES_AFTER), 0.0)
-        numpy.maximum(most[:, apart:], shares[:, :-apart] * left, out=most[:, apart:])
-        numpy.maximum(most[:, :-apart], shares[:, apart:] * left, out=most[:, :-apart])
+        left = numpy.where(near, numpy.exp(between / -_FADES_AFTER), 0.0)
+        numpy.maximum(most[:, apart:], shares[:, :-apart] * (given[:-apart] * left), out=most[:, apart:])
+        numpy.maximum(most[:, :-apart], shares[:, apart:] * (given[apart:] * left), out=most[:, :-apart])
     return most
 
 

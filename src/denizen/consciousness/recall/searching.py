@@ -144,13 +144,13 @@ def rank(
     ours = door.places(everywhere[numpy.isin(everywhere, in_space)][: len(seen)].tolist())
     wishes = _wishes(tx, agent_id, life, door, in_space)
     places = _with_others(door, [*ours[:sources], *seen[:sources]], [*ours, *wishes, *seen], period)
-    scores = _scores(tx, agent_id, places, scored, unit, meaning)
+    own = "" if asks_what_was_answered(query) else agent_id
+    scores = _scores(tx, agent_id, places, scored, unit, meaning, own)
     named = _named(tx, places, query)
     if only.speakers is not None:
         kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
         places, scores = [places[at] for at in kept], [scores[at] for at in kept]
     wished = frozenset(each.number for each in wishes)
-    own = "" if asks_what_was_answered(query) else agent_id
     ranked = with_cues(scores, places, named, period, here, own, wished)
     first = sorted(((score, number) for number, score in ranked.items()), reverse=True)[:limit]
     best = {number: score for score, number in first}
@@ -205,9 +205,15 @@ def _with_others(
 
 
 def _scores(
-    tx: Tx, agent_id: AgentId, places: Sequence[PassagePosition], scored: Scored, unit: float, meaning: Meaning | None
+    tx: Tx,
+    agent_id: AgentId,
+    places: Sequence[PassagePosition],
+    scored: Scored,
+    unit: float,
+    meaning: Meaning | None,
+    own: str,
 ) -> list[float]:
-    """The score of each of the places before the cues."""
+    """The score of each of the places before the cues; `own` as in `with_neighbours`."""
     import numpy
 
     if not places:
@@ -216,10 +222,11 @@ def _scores(
     shares = [_among(numbers, each.numbers, each.weights) / unit for each in scored.terms]
     if meaning is not None:
         shares.append(meaning.of(numbers))
-    scores = with_neighbours(numpy.stack(shares), places).sum(axis=0) if shares else numpy.zeros(len(places))
+    scores = with_neighbours(numpy.stack(shares), places, own).sum(axis=0) if shares else numpy.zeros(len(places))
     if meaning is None:
         return (scores / _UNIT).tolist()
-    return ((scores + _by_words(tx, agent_id, places, numbers, scores, scored, meaning)) / _UNIT_WITH_MEANING).tolist()
+    more = _by_words(tx, agent_id, places, numbers, scores, scored, meaning, own)
+    return ((scores + more) / _UNIT_WITH_MEANING).tolist()
 
 
 def _covered(
@@ -248,6 +255,7 @@ def _by_words(
     scores: NDArray[float64],
     scored: Scored,
     meaning: Meaning,
+    own: str,
 ) -> NDArray[float64]:
     """The additional scores for passages whose words are near to those of the question; only the best are compared."""
     import numpy
@@ -262,7 +270,7 @@ def _by_words(
     if not len(at) or not weights.any():
         return more
     here = near[:, numpy.searchsorted(known, numbers[at])]
-    reached = (weights[:, None] * with_neighbours(here, [places[each] for each in at.tolist()])).sum(axis=0)
+    reached = (weights[:, None] * with_neighbours(here, [places[each] for each in at.tolist()], own)).sum(axis=0)
     more[at] = ((reached - reached.mean()) / (float(reached.std()) or 1.0)).round(6)
     # Passages that were not compared are not better than any that were; those without word vectors stay as they are.
     more[~numpy.isin(numbers, best)] = more[at].min()
