@@ -78,7 +78,7 @@ async def test_an_event_that_always_ends_in_a_defect_holds_up_its_room_for_a_whi
         assert await pier.lines() == ["Eve: One"]
         await pier.run_after(LONGEST_PAUSE_SECONDS)
     assert await pier.lines() == ["Eve: One", "Eve: Two"]
-    assert len([each for each in await pier.notices() if "could not take in something" in each]) == 2
+    assert len([each for each in await pier.notices() if "could not receive something" in each]) == 2
     assert (await bay.denizen.bridges.get(pier.bridge)).bridge.error is None
 
 

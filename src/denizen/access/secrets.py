@@ -173,13 +173,11 @@ def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str,
     try:
         person = directory.find_entity(tx, organization_id, pays)
     except NotFound as error:
-        raise ModelKeyMissing(
-            f"The agent @{payee} thinks at the expense of {pays}, who has left. Let someone else pay."
-        ) from error
+        raise ModelKeyMissing(f"{pays}, who pays for the agent @{payee}, has left. Let someone else pay.") from error
     key = value_at(tx, vault, SecretLocation(organization_id, name, person.id))
     if key is None:
         raise ModelKeyMissing(
-            f"The agent @{payee} thinks at the expense of {pays}, who has no {name} here. "
+            f"{pays}, who pays for the agent @{payee}, has no {name}. "
             f"Set it with `denizen secrets set {name} --person {pays}`, or let someone else pay."
         )
     return key

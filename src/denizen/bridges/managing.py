@@ -258,7 +258,7 @@ def _disconnect(tx: Tx, bridge: Bridge, channel: Channel) -> None:
         _disconnect(tx, bridge, conversation)
     drop_channel(tx, channel.id)
     if not registry.channels_in(tx, bridge.id, channel.space_id):
-        said = f"{bridge.name} is disconnected from this space: nothing that is said here is sent any more."
+        said = f"{bridge.name} is disconnected from this space: new messages are no longer sent there."
         posting.post_notice(tx, channel.space_id, bridge.entity_id, posting.draft(said), {"bridge": bridge.id})
         leaving.leave(tx, channel.space_id, bridge.entity_id)
 

@@ -1,4 +1,4 @@
-"""Events from elsewhere become messages, each once: its id there is stored in the transaction that posts the message.
+"""Turns events of other services into messages, each once: its id there is stored with the message.
 
 The cursor of the room is stored in the same transaction. An event that cannot become anything (it changes a message
 that nobody carried, its writer was removed) is noted and holds up nothing. Where a room holds many conversations, each
@@ -177,7 +177,7 @@ def give_up(tx: Tx, origin: Origin, outside_id: str) -> None:
     if is_known is not None:
         return
     said = (
-        f"{bridge.name} could not take in something that was written there: look there. The log of the server says why."
+        f"{bridge.name} could not receive something that was written there. Read it there; the server's log says why."
     )
     posting.post_notice(tx, channel.space_id, bridge.entity_id, posting.draft(said), {"bridge": bridge.id})
 

@@ -129,7 +129,7 @@ def refusal(response: httpx2.Response) -> ServerError:
     except ValidationError:
         problem = _Problem()
     if response.status_code == 401:
-        return TokenRefused(f"The server does not let us in: {problem.detail or 'the access token is not good.'}")
+        return TokenRefused(f"The server refused access: {problem.detail or 'the access token is not valid.'}")
     said = problem.detail or f"The server answered with status {response.status_code}."
     if response.status_code in _BUSY:
         return ServerUnreachable(said)

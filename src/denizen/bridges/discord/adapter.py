@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
+from denizen.amounts import human_size
 from denizen.bridges.discord import events
 from denizen.bridges.discord.kind import DiscordSettings
 from denizen.bridges.discord.rest import NOT_ACCEPTED, Rest
@@ -34,7 +35,7 @@ MOST_BEATS: Final = 60
 """Discord takes 120 frames a minute."""
 _ENDS: Final = {
     4004: NOT_ACCEPTED,
-    4013: "Discord does not know what the bot asks to be told of.",
+    4013: "Discord does not know the intents that the bot asks for.",
     4014: "The bot may not read texts. Turn on the Message Content Intent in the Developer Portal, under Bot.",
 }
 
@@ -208,7 +209,7 @@ class DiscordAdapter(SocketAdapter):
         name, media_type, size = str(file.get("filename") or "file"), file.get("content_type"), file.get("size")
         kept = media_type if isinstance(media_type, str) else None
         if isinstance(size, int) and size > FILE_BYTES:
-            return IncomingFile(name, kept, b"", f"{name} has more than {FILE_BYTES:,} bytes.")
+            return IncomingFile(name, kept, b"", f"{name} is larger than {human_size(FILE_BYTES)}.")
         try:
             return IncomingFile(name, kept, await self._rest.download(str(file.get("url")), FILE_BYTES))
         except ServiceError as error:

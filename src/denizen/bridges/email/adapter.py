@@ -226,7 +226,7 @@ class EmailAdapter:
             return Sent(None)  # It was said where the folder is connected: nobody there reads it by mail.
         readers = what.thread.readers
         if not readers:
-            return Refused("Nobody reads this conversation by mail any more.")
+            return Refused("No one receives this conversation by mail.")
         if what.action == "edit":
             what = _correction(what)
         files = [(each.name, each.media_type, await self._means.read_file(each.id)) for each in what.files]
@@ -277,7 +277,7 @@ class EmailAdapter:
             except smtplib.SMTPResponseException as error:
                 return _outcome(error.smtp_code, _words(error.smtp_error))
             except smtplib.SMTPNotSupportedError as error:
-                return Revoked(f"The mail server cannot do what is needed ({error}).")
+                return Revoked(f"The mail server lacks a feature that sending needs ({error}).")
             except (smtplib.SMTPException, *_UNREACHABLE) as error:
                 host = self._server(self._settings.smtp)[1]
                 return Later(f"The mail server {host} cannot be reached ({_why(error)}).")
@@ -365,8 +365,8 @@ def _outcome(code: int, said: str) -> Outcome:
     if code in (530, 535, 538):
         return Revoked(_WRONG_PASSWORD)
     if code < 500:
-        return Later(f"The mail server does not take it now ({code} {said}).", PATIENCE_SECONDS)
-    return Refused(f"The mail server refuses it ({code} {said}).")
+        return Later(f"The mail server does not accept the message now ({code} {said}).", PATIENCE_SECONDS)
+    return Refused(f"The mail server refuses the message ({code} {said}).")
 
 
 def _why(error: BaseException) -> str:

@@ -84,7 +84,7 @@ class Imap:
             if not at_once and "STARTTLS" in found.capabilities:
                 await found.command("STARTTLS")
                 if reader._buffer:  # type: ignore[attr-defined]  # noqa: SLF001  it has no public name
-                    raise ImapError("Somebody has added to what the mail server said before encryption began.")
+                    raise ImapError("Data was added to the mail server's answer before encryption began.")
                 await writer.start_tls(tls, server_hostname=host)
                 await found._ask_capabilities()
             elif not at_once and needs_tls:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
+from denizen.amounts import human_size
 from denizen.bridges.http_service import ServiceError, as_object, as_objects
 from denizen.bridges.live_reading import LiveFrame, LiveReader, SocketAdapter
 from denizen.bridges.pacing import Pace
@@ -142,7 +143,7 @@ class SlackAdapter(SocketAdapter):
         kept = media_type if isinstance(media_type, str) else None
         size = file.get("size")
         if isinstance(size, int) and size > FILE_BYTES:
-            return IncomingFile(name, kept, b"", f"{name} has more than {FILE_BYTES:,} bytes.")
+            return IncomingFile(name, kept, b"", f"{name} is larger than {human_size(FILE_BYTES)}.")
         try:
             url = str(file.get("url_private_download") or file.get("url_private"))
             return IncomingFile(name, kept, await self._api.download(url, FILE_BYTES))
