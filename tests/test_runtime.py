@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable
+from typing import Any
+
 import pytest
 
 from denizen import Runtime, reply, scripted, skip, tool
@@ -34,6 +38,53 @@ async def test_a_transcript_is_whole_however_long(small_world: World):
 async def test_a_runtime_that_is_not_open_says_how_to_open_it():
     with pytest.raises(InvalidInput, match="async with Runtime"):
         await Runtime().people.create("Noor")
+
+
+def any_value(value: Any) -> Any:
+    """A value whose type nobody checks, as in a script."""
+    return value
+
+
+async def test_mistakes_of_a_newcomer_are_told_in_their_own_words(small_world: World):
+    """They ended in an AttributeError or a TypeError somewhere inside, or in nothing at all."""
+    denizen = small_world.denizen
+    noor = await small_world.person("Noor")
+    hall = await small_world.space("Hall", noor)
+
+    def weather(city: str) -> str:
+        return f"Sunny in {city}."
+
+    mistakes: list[tuple[Awaitable[Any], str]] = [
+        (
+            denizen.spaces.post(any_value(denizen.spaces.create("Den")), noor, "Hi"),
+            "Put `await` before the call of Spaces",
+        ),
+        (denizen.spaces.create("Den", [any_value(None)]), "None was given in place of an agent, person, space"),
+        (denizen.spaces.create("Den", any_value(noor)), "`members` is of the type Entity. Give a list"),
+        (denizen.spaces.create("Den", any_value("noor")), "`members` is of the type str. Give a list"),
+        (denizen.spaces.create(any_value(None)), "`name` is None. Give a string."),
+        (denizen.spaces.post(hall, noor, any_value(b"Hi")), "`text` is of the type bytes. Give a string."),
+        (denizen.people.create(any_value(3)), "`name` is of the type int. Give a string."),
+        (denizen.agents.create("Ada", model=any_value(3)), "`model` is of the type int"),
+        (denizen.agents.create("Ada", tools=any_value("weather")), "`tools` is of the type str. Give a list"),
+        (
+            denizen.agents.create("Ada", tools=[any_value(weather)]),
+            "weather is not a tool. Decorate a function with `@tool`",
+        ),
+        (denizen.agents.create("Ada", **any_value({"instruction": "x"})), "did you mean 'instructions'?"),
+        (
+            denizen.agents.create("Ada", cycle=any_value({"max_step": 3})),
+            "cycle.max_step: there is no such field; did you",
+        ),
+    ]
+    for mistake, told in mistakes:
+        with pytest.raises(InvalidInput, match=re.escape(told)):
+            await mistake
+    with pytest.raises(InvalidInput, match="weather is not a tool"):
+        Runtime(tools=[any_value(weather)])
+    for nowhere in ("Hall", noor.id):
+        with pytest.raises(NotFound, match="There is no space"):
+            await denizen.spaces.transcript(any_value(nowhere))
 
 
 async def test_agents_live_once_at_a_time(small_world: World):

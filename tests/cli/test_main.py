@@ -226,6 +226,15 @@ def test_a_reader_who_leaves_is_no_error(environ: dict[str, str]) -> None:
     assert (process.returncode, err) == (1, "")
 
 
+def test_output_that_cannot_be_written_is_told_in_a_sentence(environ: dict[str, str]) -> None:
+    """`denizen config > file` on a full disk ended with a traceback, twice."""
+    with Path("/dev/full").open("w") as full, start("-m", "denizen", "config", stdout=full.fileno()) as process:
+        _, err = process.communicate()
+    assert process.returncode == 1
+    assert err.startswith("The output cannot be written: there is no space left on its device.")
+    assert err.count("\n") == 1
+
+
 def test_shells_complete_commands(environ: dict[str, str]) -> None:
     """What Tab offers are the commands, with nothing imported for it."""
     asked = {"_DENIZEN_COMPLETE": "complete_bash", "COMP_WORDS": "denizen ", "COMP_CWORD": "1"}

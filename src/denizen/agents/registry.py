@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import ValidationError
 from sqlalchemy import bindparam, select, update
@@ -28,6 +28,7 @@ from denizen.inbox.delivery import BACK_OFF_SECONDS
 from denizen.inbox.parking import PROBE_SECONDS
 from denizen.inbox.statuses import PARKING_CAUSES
 from denizen.models.prices import Usage, usage_of
+from denizen.nearest import nearest
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
 from denizen.shapes.vocabulary import AgentState as Status
@@ -39,6 +40,8 @@ from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls, grants
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from denizen.cycles.records import OpenCycle
 
 
@@ -70,10 +73,26 @@ def define(**fields: Any) -> AgentDefinition:
         return AgentDefinition.model_validate(fields)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'definition'}: {each['msg'].removeprefix('Value error, ')}"
+            f"{'.'.join(map(str, each['loc'])) or 'definition'}: {_problem(each)}"
             for each in error.errors(include_url=False)
         )
-        raise InvalidInput(f"Invalid agent definition. {problems}.") from error
+        raise InvalidInput(f"Invalid agent definition. {problems}{'' if problems.endswith('?') else '.'}") from error
+
+
+def _problem(found: ErrorDetails) -> str:
+    """What is wrong with a field, in words."""
+    if found["type"] != "extra_forbidden":
+        return found["msg"].removeprefix("Value error, ")
+    *above, name = map(str, found["loc"])
+    model: Any = AgentDefinition
+    for each in above:
+        types: tuple[Any, ...] = (model.model_fields[each].annotation,) if each in model.model_fields else ()
+        models = [kind for given in types for kind in (given, *get_args(given)) if hasattr(kind, "model_fields")]
+        if not models:
+            return "there is no such field"
+        model = models[0]
+    near = next(iter(nearest(name, model.model_fields)), None)
+    return "there is no such field" + (f"; did you mean {near!r}?" if near is not None else "")
 
 
 _add = insert_into(agents, "id, organization_id, definition, urgent, zone, created_at")

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import JsonValue, ValidationError
 
@@ -28,17 +28,19 @@ from denizen.api.subject import (
     SpaceRef,
     Subject,
     id_of,
+    listed,
     optional_id_of,
+    text_of,
 )
 from denizen.cycles.troubles import classify
-from denizen.errors import DenizenError, OutcomeUnknown, PriceUnknown
+from denizen.errors import DenizenError, InvalidInput, OutcomeUnknown, PriceUnknown
 from denizen.ids import OrganizationId, new_id
 from denizen.inbox.outside import storable_data
 from denizen.reflection.persona import as_definition
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import storable
 from denizen.tools.settings import ToolSettings
-from denizen.tools.tool import OutsideTool
+from denizen.tools.tool import OutsideTool, require_tool
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -87,11 +89,12 @@ class Agents(Subject):
         """
         runtime = self._runtime
         home = await runtime.organization_id(organization or by.organization_id)
-        handle = handle or handle_from(name)
+        handle = handle or handle_from(text_of(name, "name"))
         if not isinstance(model, str):
+            _check_model(model)
             runtime.model_catalog.register(f"python:{handle}", model)
             model = f"python:{handle}"
-        names = [self._register_tool(each) for each in tools]
+        names = [self._register_tool(each) for each in listed(tools, "tools")]
         defined = registry.define(model=model, instructions=instructions, tools=names, **settings)
         await self.check_prices(home, defined)
         return await runtime.db.write(
@@ -99,8 +102,9 @@ class Agents(Subject):
         )
 
     def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
-        if not isinstance(given, OutsideTool):
+        if not isinstance(given, OutsideTool) and not callable(given):
             return given
+        given = require_tool(given)
         self._runtime.register_tool(given)
         return given.name
 
@@ -319,3 +323,12 @@ class Agents(Subject):
                     await self.check_prices(organization_id, each.document.definition, before=before)
                 except PriceUnknown as error:
                     raise PriceUnknown(error.model, agent=handle) from error
+
+
+def _check_model(given: Any) -> None:
+    from pydantic_ai.models import Model
+
+    if not isinstance(given, Model):
+        raise InvalidInput(
+            f"`model` is of the type {type(given).__name__}. Give a string such as 'provider:name', or a model object."
+        )

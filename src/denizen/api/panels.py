@@ -13,7 +13,7 @@ from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.advisors import AdvisorLike, check_reflection, drafted
 from denizen.api.files import FileRef, uploaded
 from denizen.api.spaces import Spaces
-from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of
+from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of, ids_of
 from denizen.errors import InvalidInput
 from denizen.ids import MessageId, SpaceId
 from denizen.panel import estimating, panels, rounds, transcript
@@ -54,7 +54,7 @@ class Panels(Subject):
         runtime = self._runtime
         check_reflection(runtime, settings.get("reflection"))
         home = await runtime.organization_id(organization)
-        joining, drafts = [id_of(each) for each in members], drafted(runtime, advisors)
+        joining, drafts = ids_of(members, "members"), drafted(runtime, advisors)
         return await runtime.db.write(
             create_panel, by, home, name, joining, drafts, private=private, settings=settings, id=id
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from denizen.access import entity_pictures, people
 from denizen.access.requesters import THIS_PROCESS
 from denizen.api.forgetting import forget
-from denizen.api.subject import EntityRef, OrganizationRef, PersonRef, Subject, id_of, optional_id_of
+from denizen.api.subject import EntityRef, OrganizationRef, PersonRef, Subject, id_of, optional_id_of, text_of
 from denizen.forgetting import forgetting
 from denizen.forgetting.receipts import Receipt
 from denizen.spaces import directory
@@ -31,7 +31,7 @@ class People(Subject):
         """Create a person. Without a handle, one is made from the name. Raises `HandleTaken` where it is in use."""
         home = await self._runtime.organization_id(organization)
         return await self._runtime.db.write(
-            directory.create_entity, home, "human", name=name, handle=handle or handle_from(name)
+            directory.create_entity, home, "human", name=name, handle=handle or handle_from(text_of(name, "name"))
         )
 
     async def find(self, handle: str, *, organization: OrganizationRef | None = None) -> Entity:

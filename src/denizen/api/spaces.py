@@ -21,13 +21,15 @@ from denizen.api.subject import (
     SpaceRef,
     Subject,
     id_of,
+    ids_of,
     optional_id_of,
     requester_of,
+    text_of,
 )
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.receipts import Receipt
-from denizen.ids import AgentId, MessageId, new_id
+from denizen.ids import AgentId, MessageId, SpaceId, new_id
 from denizen.spaces import ask_again as asking
 from denizen.spaces import directory, posting, reactions_and_pins, reading, retention, searching
 from denizen.spaces import floor as floor_rule
@@ -36,6 +38,7 @@ from denizen.spaces.posting import Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.retention import Retention
 from denizen.spaces.searching import Cursor, MessageQuery, SearchedWords, SearchResults
+from denizen.storage.database import Tx
 
 MessageRef = Message | Posted | MessageId
 """A message, or its id."""
@@ -73,13 +76,13 @@ class Spaces(Subject):
         """
         home, joining = (
             await self._runtime.organization_id(organization or by.organization_id),
-            [id_of(each) for each in members],
+            ids_of(members, "members"),
         )
         return await self._runtime.db.write(
             space_changes.create,
             by,
             home,
-            name,
+            text_of(name, "name"),
             joining,
             kind=kind,
             private=private,
@@ -176,7 +179,7 @@ class Spaces(Subject):
         ```
         """
         by = requester_of(author)
-        what = await posting.draft_off_loop(text, with_files=bool(files))
+        what = await posting.draft_off_loop(text_of(text, "text"), with_files=bool(files))
         attached = await uploaded(self._runtime, by, files)
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
         chosen = id or MessageId(new_id())
@@ -204,7 +207,7 @@ class Spaces(Subject):
         """Change the text of a message; agents that have read it are told once. For its author, or a manager of the
         space. With `ask_again`, agents that were to answer it are asked to answer it as it is now.
         """
-        what = await posting.draft_off_loop(text)
+        what = await posting.draft_off_loop(text_of(text, "text"))
         return await self._runtime.db.write(changing.edit_message, id_of(message), id_of(by), what, ask=ask_again)
 
     async def try_again(self, message: MessageRef, by: EntityRef) -> None:
@@ -254,7 +257,7 @@ class Spaces(Subject):
 
     async def messages(self, space: SpaceRef, *, after: int = 0, limit: int = 1_000) -> builtins.list[Message]:
         """The messages of the space after that number, in order."""
-        return await self._runtime.db.read(posting.messages_after, id_of(space), after, limit=limit)
+        return await self._runtime.db.read(_messages_after, id_of(space), after, limit)
 
     async def transcript(self, space: SpaceRef) -> builtins.list[str]:
         """The conversation, one line a message: `Noor: Hello.`"""
@@ -327,3 +330,8 @@ class Spaces(Subject):
         from denizen.portability import exporting
 
         return exporting.space_lines(self._runtime.db, id_of(space))
+
+
+def _messages_after(tx: Tx, space_id: SpaceId, after: int, limit: int) -> list[Message]:
+    """The messages of the space. Raises `NotFound` if there is no such space, which would otherwise look empty."""
+    return posting.messages_after(tx, directory.get_space(tx, space_id).id, after, limit=limit)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents.registry import Agent
 from denizen.api.wiring import Wiring
+from denizen.errors import InvalidInput
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.panel.panels import Panel
 from denizen.spaces.directory import Entity, Organization, Space
@@ -33,8 +35,38 @@ class Subject:
 
 
 def id_of(thing: Any) -> Any:
-    """Returns the id of a thing given as itself or as its id."""
-    return thing if isinstance(thing, str) else thing.id
+    """Returns the id of a thing given as itself or as its id. Raises `InvalidInput` if it is neither."""
+    id = thing if isinstance(thing, str) else getattr(thing, "id", None)
+    if isinstance(id, str):
+        return id
+    if isinstance(thing, Coroutine):
+        thing.close()  # It is never awaited now, and this error says more than a warning.
+        raise InvalidInput(f"This is a coroutine. Put `await` before the call of {thing.__qualname__}.")
+    kind = "None" if thing is None else f"A value of the type {type(thing).__name__}"
+    raise InvalidInput(f"{kind} was given in place of an agent, person, space or the like. Give that, or its id.")
+
+
+def ids_of(things: Any, name: str) -> list[Any]:
+    """Returns the ids of several things. Raises `InvalidInput` if it is one thing, not a list of them."""
+    return [id_of(each) for each in listed(things, name)]
+
+
+def listed(things: Any, name: str) -> list[Any]:
+    """Returns the things as a list. Raises `InvalidInput` if it is one thing, or a text, which would be its letters."""
+    if isinstance(things, str | bytes) or not isinstance(things, Iterable):
+        raise InvalidInput(f"`{name}` is {_kind_of(things)}. Give a list, also for a single one.")
+    return [*things]
+
+
+def text_of(value: Any, name: str) -> str:
+    """Returns the value. Raises `InvalidInput` if it is no text."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"`{name}` is {_kind_of(value)}. Give a string.")
+    return value
+
+
+def _kind_of(value: object) -> str:
+    return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 def requester_of(who: EntityRef | Requester) -> Requester:

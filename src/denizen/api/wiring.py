@@ -58,7 +58,7 @@ from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
 from denizen.tools.outside import Outside
 from denizen.tools.results import ToolFile
-from denizen.tools.tool import OutsideTool
+from denizen.tools.tool import OutsideTool, require_tool
 
 # What thinks is imported where it is made: a command that only reads and writes the database does not need it.
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Wiring:
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
         self._shared_bus = redis_url is not None
-        self._tools = {each.name: each for each in tools}
+        self._tools = {each.name: each for each in map(require_tool, tools)}
         self.embedder = make_embedder(embedder) if isinstance(embedder, str) else embedder
         """The embedder for recall by meaning; None: recall by words only."""
         self._closes_embedder = isinstance(embedder, str)

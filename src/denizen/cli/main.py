@@ -7,6 +7,7 @@ cannot continue, which becomes one sentence on stderr and exit status 1.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -276,5 +277,18 @@ def main() -> None:
             sys.stdout.flush()  # Here, where errors can be caught, and not when Python exits.
     except BrokenPipeError:
         # The reader of our output has closed the pipe. What is still buffered is dropped silently.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _drop_output()
+        sys.stderr.write(
+            "The output cannot be written: there is no space left on its device. Free some, then repeat it.\n"
+        )
+        sys.exit(1)
+
+
+def _drop_output() -> None:
+    """Python writes what is still buffered when it exits, and would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

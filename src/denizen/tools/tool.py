@@ -201,6 +201,14 @@ class OutsideTool:
         return self.definition.name
 
 
+def require_tool(given: Any) -> OutsideTool:
+    """Returns the tool. Raises `InvalidInput` that says how a plain function becomes one."""
+    if isinstance(given, OutsideTool):
+        return given
+    name = getattr(given, "__name__", type(given).__name__)
+    raise InvalidInput(f"{name} is not a tool. Decorate a function with `@tool` of denizen, and pass what it returns.")
+
+
 @dataclass(frozen=True)
 class AskTool:
     """A tool that people, or programs of theirs, answer."""
