@@ -323,6 +323,28 @@ async def test_whoever_rests_has_its_cycle_opened_in_the_commit_of_the_message(
             await world.run()
 
 
+async def test_so_it_is_where_triage_has_just_skipped_what_was_said(ready_sqlite_url: str):
+    async with open_world(ready_sqlite_url) as world:
+        held = Held("Answered.")
+        ada, noor, hall = await in_a_hall(
+            world, reply("Yes."), "Answered.", held, cycle={"triage": {"skip_when": {"shorter_than": 10}}}
+        )
+        await world.denizen.spaces.join(hall, await world.person("Bert"))
+        async with world.denizen.living():
+            await world.say(noor, "@ada Are you there?", hall)
+            await world.run()
+            await world.say(noor, "Morning!", hall)
+            await world.run()
+            assert ("skip", "triage: rule") in await world.ledger(ada)
+            before = world.denizen.db.commits
+            await world.say(noor, "@ada And now?", hall)
+            assert world.denizen.db.commits == before + 1
+            assert await world.waiting(ada) == [Waiting("@ada And now?", "taken")]
+            await held.begun.wait()
+            held.go_on.set()
+            await world.run()
+
+
 async def test_a_turn_waits_for_postgresql_a_dozen_times(ready_postgres_url: str):
     """A message in, two model calls and a tool call: what is written, and what is read together, is one round trip."""
     async with open_world(ready_postgres_url) as world:

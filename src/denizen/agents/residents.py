@@ -516,11 +516,7 @@ class Residents:
                     opened = None
                 mind, deps = await self._load(lease)
                 mind = await self._compact(deps, mind, life)
-            if opened is None:
-                if not await self._worth_thinking(deps, lease, mind.identity, mind.version, life):
-                    if not life.woken.is_set() and not await self._rest(life):
-                        return
-                    continue
+            if opened is None and await self._worth_thinking(deps, lease, mind.identity, mind.version, life):
                 if mind.window.strategy in WITH_A_WRITER and await self._db.read(compaction.is_outdated, mind):
                     mind = await self._compact(deps, mind, life, anew=True)
                 waking = await self._waking(mind, deps)
@@ -632,7 +628,7 @@ class Residents:
         if mind.window.strategy == "written":
             self._chapters.hint(mind.lease.agent_id)
 
-    async def _rest(self, life: _Life, waking: Waking | None = None) -> bool | OpenedCycle:
+    async def _rest(self, life: _Life, waking: Waking | None) -> bool | OpenedCycle:
         """Stay warm; True when woken, False when it is time to release the lease.
 
         With `waking`, the write that wakes the agent may open its cycle in the same commit, which is then returned.
