@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         BridgeUnusable,
         BudgetSpent,
         BusError,
+        ChangedMeanwhile,
         ContentRefused,
         DatabaseDamaged,
         DatabaseLocked,
@@ -178,6 +179,7 @@ __all__ = [
     "BudgetSettings",
     "BudgetSpent",
     "BusError",
+    "ChangedMeanwhile",
     "Channel",
     "ClientTool",
     "Clock",
@@ -371,14 +373,15 @@ _NAMES = {
     "denizen.cycles.spending": "Spending",
     "denizen.cycles.steps": "NextStep StepContext",
     "denizen.errors": (
-        "AddressRefused AlreadySettled BridgeUnusable BudgetSpent BusError ContentRefused DatabaseDamaged "
-        "DatabaseLocked DatabaseNewer DatabaseReadOnly DatabaseUnavailable DefinitionsInvalid DenizenError "
-        "DiskFull FileTooLarge HandleTaken IdempotencyKeyReused ImportInvalid InvalidInput IssuerUnreachable LeaseLost "
-        "ModelAnswerUnusable ModelError ModelKeyMissing ModelKeyRejected ModelOverloaded ModelRejected ModelUnknown "
-        "ModelUnreachable ModelUnsuitable NotAllowed NotAMember NotFound OutcomeUnknown PortTaken PriceUnknown "
-        "QuotaExceeded RequestRefused RequestTooLarge ResponsesApiMissing SecretKeyMissing SecretUnreadable "
-        "ServerError ServerUnreachable SettingsError SignatureExpired SignatureWrong SignInNeeded StepFunctionFailed "
-        "StorageError SubscriberTooSlow TokenNotBelieved TokenRefused ToolFailed ToolMissing UploadConflict"
+        "AddressRefused AlreadySettled BridgeUnusable BudgetSpent BusError ChangedMeanwhile ContentRefused "
+        "DatabaseDamaged DatabaseLocked DatabaseNewer DatabaseReadOnly DatabaseUnavailable DefinitionsInvalid "
+        "DenizenError DiskFull FileTooLarge HandleTaken IdempotencyKeyReused ImportInvalid InvalidInput "
+        "IssuerUnreachable LeaseLost ModelAnswerUnusable ModelError ModelKeyMissing ModelKeyRejected ModelOverloaded "
+        "ModelRejected ModelUnknown ModelUnreachable ModelUnsuitable NotAllowed NotAMember NotFound OutcomeUnknown "
+        "PortTaken PriceUnknown QuotaExceeded RequestRefused RequestTooLarge ResponsesApiMissing SecretKeyMissing "
+        "SecretUnreadable ServerError ServerUnreachable SettingsError SignatureExpired SignatureWrong SignInNeeded "
+        "StepFunctionFailed StorageError SubscriberTooSlow TokenNotBelieved TokenRefused ToolFailed ToolMissing "
+        "UploadConflict"
     ),
     "denizen.files.pictures": "DrawnPage ScaledPicture",
     "denizen.files.storing": "File FileLimits",

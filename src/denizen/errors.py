@@ -5,6 +5,7 @@ DenizenError
 │   ├── ToolMissing         an agent uses tools that this process does not have
 │   ├── StepFunctionFailed  a function of an agent's cycles failed, or returned something invalid
 │   ├── HandleTaken         another entity of the organization has that handle
+│   ├── ChangedMeanwhile    it was changed since the version that the requester has seen
 │   ├── IdempotencyKeyReused  a key or id was used for something else before
 │   ├── FileTooLarge        a file or picture is larger than allowed
 │   ├── QuotaExceeded       the organization has no room for more files, or the uploader has too many unused ones
@@ -86,6 +87,12 @@ class HandleTaken(InvalidInput):
     """Another entity of this organization has that handle."""
 
     code = "handle_taken"
+
+
+class ChangedMeanwhile(InvalidInput):
+    """Somebody has changed this meanwhile. Read it again, then repeat your change."""
+
+    code = "changed_meanwhile"
 
 
 class IdempotencyKeyReused(InvalidInput):

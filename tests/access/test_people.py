@@ -150,7 +150,7 @@ async def test_an_agent_whose_payer_has_left_is_told_so(small_world: World) -> N
     noor, sam = await small_world.person("Noor"), await small_world.person("Sam")
     await small_world.denizen.people.remove(sam)
     vault = Vault(keys_in_memory(), {})
-    with pytest.raises(ModelUnknown, match="who has left"):
+    with pytest.raises(ModelUnknown, match="has left"):
         await small_world.denizen.db.read(
             secrets.paying_key, vault, noor.organization_id, "OPENAI_API_KEY", "@sam", "ada"
         )

@@ -61,6 +61,30 @@ async def test_updates_of_all_chats_are_read_in_order_and_each_once(bay: World, 
     assert telegram.updates == []
 
 
+@pytest.mark.parametrize("number", [1_000, 900_000])
+async def test_updates_that_are_numbered_anew_after_a_quiet_week_are_read(
+    bay: World, telegram: BotApi, number: int
+) -> None:
+    """Those with lower numbers counted as read already: Telegram was told so, and forgot them."""
+    telegram.number_anew(500_000)
+    pier = await build(bay, telegram)
+    mole = await bay.space("Mole", pier.noor)
+    await bay.denizen.bridges.connect(pier.bridge, mole, telegram.room_id("mole"))
+    await telegram.write(ROOM, "Eve", "Before")
+    await telegram.write("mole", "Mia", "Before")
+    await pier.run()
+    telegram.number_anew(number)
+    for room, who in ((ROOM, "Eve"), ("mole", "Mia"), (ROOM, "Eve")):
+        await telegram.write(room, who, "After")
+    await pier.run()
+    await bay.restart()
+    await telegram.write("mole", "Mia", "Later")
+    await pier.run()
+    assert await pier.lines() == ["Eve: Before", "Eve: After", "Eve: After"]
+    assert (await bay.transcript(mole))[-3:] == ["Mia: Before", "Mia: After", "Mia: Later"]
+    assert telegram.updates == []
+
+
 async def test_a_chat_that_is_not_connected_can_be_asked_for_its_id(bay: World, telegram: BotApi) -> None:
     pier = await build(bay, telegram)
     await telegram.write("private", "Eve", "/start")

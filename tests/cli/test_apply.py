@@ -96,6 +96,16 @@ def test_what_the_house_refuses_is_told_in_the_same_way(run: Run) -> None:
 def test_an_empty_folder_and_no_file_at_all_are_told(run: Run) -> None:
     Path("empty").mkdir()
     assert "empty: cannot be read: there is no .yaml" in run("apply", "empty").stderr
+
+
+def test_the_unreadable_files_of_a_folder_are_named_with_the_mistakes_of_the_others(run: Run) -> None:
+    """Only the folder was named, and nothing of its other files was told."""
+    write("many/agents.yaml", PAT.replace("name", "nmae"))
+    for name in ("one.yaml", "two.yaml"):
+        Path("many", name).write_bytes(b"name: \xff\xfe")
+    told = run("apply", "many").stderr.splitlines()
+    assert told[:2] == ["many/one.yaml: is not UTF-8 text", "many/two.yaml: is not UTF-8 text"]
+    assert told[2].startswith("many/agents.yaml:1: ")
     assert run("apply").exit_code == 2
 
 

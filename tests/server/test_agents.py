@@ -515,3 +515,17 @@ async def test_nothing_that_is_sent_is_a_defect_of_ours(house: House, cast: Cast
     headers = {"Content-Type": "application/json"}
     strange = await house.call("PATCH", "/api/agents/@ada", cast.sam, content=body, headers=headers)
     assert strange.json()["definition"]["instructions"] == "a\ufffdb\ufffdc"
+
+
+async def test_a_change_of_an_older_version_is_refused(small_house: House) -> None:
+    noor, ada = await small_house.world.person("Noor"), await small_house.world.agent("Ada")
+    path = f"/api/agents/{ada.id}"
+    seen = (await small_house.call("GET", path, noor)).json()["version"]
+    first = await small_house.call("PATCH", path, noor, json={"instructions": "One", "version": seen})
+    second = await small_house.call("PATCH", path, noor, json={"instructions": "Two", "version": seen})
+    assert (first.status_code, second.status_code, second.json()["code"]) == (200, 409, "changed_meanwhile")
+    assert (await small_house.call("GET", path, noor)).json()["definition"]["instructions"] == "One"
+    again = {"instructions": "Two", "version": first.json()["version"]}
+    assert (await small_house.call("PATCH", path, noor, json=again)).json()["definition"]["instructions"] == "Two"
+    odd = await small_house.call("PATCH", path, noor, json={"instructions": "Three", "version": "2"})
+    assert (odd.status_code, odd.json()["detail"]) == (422, "version: it must be a whole number.")

@@ -284,6 +284,37 @@ async def test_settings_that_are_not_saved_are_still_there_after_a_look_elsewher
         await expect(page.get_by_text("Not saved yet." if is_kept else "All changes saved.")).to_be_visible()
 
 
+async def test_two_people_who_edit_an_agent_at_once_do_not_overwrite_each_other_unseen(
+    house: House, visit: Visit
+) -> None:
+    """The later one to save replaced what the other had just written, and neither was told."""
+    noor, ada = await house.world.person("Noor"), await house.world.agent("Ada")
+    visitor = await visit(noor)
+    mine, theirs = visitor.page, await visitor.context.new_page()
+    for page in (mine, theirs):
+        await page.goto(f"{house.address}/agents/{ada.id}/settings")
+        await page.get_by_label("Instructions", exact=True).fill(f"You are {'mine' if page is mine else 'theirs'}.")
+    await theirs.get_by_label("Purpose").fill("Keeps the house")
+    await theirs.get_by_role("button", name="Save").click()
+    await expect(theirs.get_by_text("All changes saved.")).to_be_visible()
+
+    await mine.get_by_label("Maximum steps").fill("7")
+    await mine.get_by_role("button", name="Save").click()
+    await expect(mine.get_by_role("alert")).to_contain_text("You both changed Instructions: saving replaces theirs.")
+    await expect(mine.get_by_label("Purpose")).to_have_value("Keeps the house")
+    await expect(mine.get_by_label("Instructions", exact=True)).to_have_value("You are mine.")
+    await expect(mine.get_by_label("Maximum steps")).to_have_value("7")
+    definition = (await house.call("GET", f"/api/agents/{ada.id}", noor)).json()["definition"]
+    assert definition["instructions"] == "You are theirs."
+    await visitor.check_accessibility()
+
+    await mine.get_by_role("button", name="Save").click()
+    await expect(mine.get_by_text("All changes saved.")).to_be_visible()
+    await expect(mine.get_by_role("alert")).to_be_hidden()
+    definition = (await house.call("GET", f"/api/agents/{ada.id}", noor)).json()["definition"]
+    assert (definition["instructions"], definition["purpose"]) == ("You are mine.", "Keeps the house")
+
+
 async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_right(house: House, visit: Visit) -> None:
     noor, ada, kitchen = await home(house)
     visitor = await visit(noor)

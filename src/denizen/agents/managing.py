@@ -17,7 +17,7 @@ from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
-from denizen.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound
+from denizen.errors import ChangedMeanwhile, IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound
 from denizen.files import attaching
 from denizen.ids import AgentId, OrganizationId
 from denizen.inbox import delivery
@@ -79,14 +79,20 @@ def edit(
     *,
     name: str | None = None,
     known_tools: Collection[str] | None = None,
+    version: int | None = None,
 ) -> Agent:
     """Change the agent's definition, and its name if one is given. A new era begins with its next cycle. For admins.
 
-    Raises `NotAllowed` for a change that the requester may not make, and `InvalidInput` for a new tool that is not
-    among the `known_tools`.
+    Raises `NotAllowed` for a change that the requester may not make, `InvalidInput` for a new tool that is not among
+    the `known_tools`, and `ChangedMeanwhile` if the agent no longer has the `version` that the requester has seen.
     """
     registry.lock(tx, find_managed_agent(tx, by, named))
     agent = find(tx, by, named)
+    if version is not None and version != agent.version:
+        raise ChangedMeanwhile(
+            f"@{agent.entity.handle} was changed meanwhile: it has version {agent.version}, not {version}. Read it "
+            "again, then repeat your change."
+        )
     definition = change(agent.definition)
     fields: list[JsonValue] = [*changed_fields(agent.definition, definition)]
     if name is not None and name != agent.name:

@@ -106,11 +106,17 @@ def read_paths(paths: Iterable[str]) -> list[Declared]:
     found: list[DefinitionFile] = []
     for path in paths:
         try:
-            found += [_source(each) for each in _files(path)]
+            files = _files(path)
         except OSError as error:
-            problems.append(f"{path}: cannot be read: {error.strerror or error}")
-        except UnicodeDecodeError:
-            problems.append(f"{path}: is not UTF-8 text")
+            problems.append(_unreadable(path, error))
+            continue
+        for each in files:
+            try:
+                found.append(_source(each))
+            except OSError as error:
+                problems.append(_unreadable(each, error))
+            except UnicodeDecodeError:
+                problems.append(f"{each}: is not UTF-8 text")
     try:
         declared = read(found)
     except DefinitionsInvalid as error:
@@ -118,6 +124,10 @@ def read_paths(paths: Iterable[str]) -> list[Declared]:
     if problems:
         raise DefinitionsInvalid(*problems)
     return declared
+
+
+def _unreadable(path: str, error: OSError) -> str:
+    return f"{path}: cannot be read: {error.strerror or error}"
 
 
 def _files(name: str) -> list[str]:

@@ -97,6 +97,19 @@ def print_json(value: Any) -> None:
     sys.stdout.write(f"{told}\n")
 
 
+def read_stdin() -> str:
+    """Returns the text of stdin. Raises `InvalidInput` if it is not UTF-8."""
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise InvalidInput("The text on stdin is not UTF-8. Convert it, then send it again.") from error
+
+
+def given_text(argument: str) -> str:
+    """Returns the text of an argument; `-` stands for that of stdin."""
+    return read_stdin() if argument == "-" else argument
+
+
 def write_document(text: str, output: Path | None) -> None:
     """Writes the text to the file; without one, or with `-`, to stdout, for a terminal without control characters."""
     if output is None or str(output) == "-":

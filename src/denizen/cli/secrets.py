@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api, AsJson, as_mention
-from denizen.cli.console import new_table, print_json, stderr, stdout
+from denizen.cli.console import new_table, print_json, read_stdin, stderr, stdout
 from denizen.client import Client
 from denizen.shapes.access import KeyOut
 
@@ -90,7 +90,7 @@ def read_secret(asked: str) -> str:
     """Reads a secret from the terminal without echo, or from a pipe, without the line break at its end."""
     if sys.stdin.isatty():
         return getpass.getpass(f"{asked}: ")
-    return sys.stdin.read().rstrip("\r\n")
+    return read_stdin().rstrip("\r\n")
 
 
 async def _handle(access: Client | LocalAccess) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from pydantic import JsonValue
 
 from denizen.cli.api import AgentName, Api, SpaceName, find
+from denizen.cli.console import given_text
 from denizen.client import Client, Message
 from denizen.errors import InvalidInput
 from denizen.ids import new_id
@@ -38,7 +38,7 @@ def send(
     """Post a message in a space. `denizen chat` shows the answers."""
     if len(alt or ()) > len(file or ()):
         raise InvalidInput("There are more --alt than --file. Give one for each file, in the same order.")
-    said = _text(text)
+    said = given_text(text)
     more: dict[str, JsonValue] = {"reply_to": reply_to} if reply_to else {}
     if urgent:
         more["urgent"] = True
@@ -69,7 +69,7 @@ def trigger(
     """Send an event to an agent. It wakes and decides what to do."""
     if not text and data is None and not file:
         raise InvalidInput("Say what has happened, or give --data or --file.")
-    told, given = _text(text), _data(data)
+    told, given = given_text(text), _data(data)
 
     async def work(client: Client) -> TriggerAccepted:
         files = [(await client.upload(each)).id for each in file or ()]
@@ -79,14 +79,10 @@ def trigger(
     api.tell({"id": accepted.id, "agent": agent}, f"The event is in the inbox of {agent}.")
 
 
-def _text(given: str) -> str:
-    return sys.stdin.read() if given == "-" else given
-
-
 def _data(given: str | None) -> JsonValue:
     if given is None:
         return None
     try:
-        return json.loads(_text(given))
+        return json.loads(given_text(given))
     except ValueError as error:
         raise InvalidInput(f"--data is not JSON: {error}.") from error

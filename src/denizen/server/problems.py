@@ -57,6 +57,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "definitions_invalid": Kind(422, "The definitions have errors"),
     "import_invalid": Kind(422, "The file cannot be imported"),
     "handle_taken": Kind(409, "The handle is taken"),
+    "changed_meanwhile": Kind(409, "It was changed meanwhile"),
     "already_settled": Kind(409, "The call already has an answer"),
     "file_too_large": Kind(413, "The file is too large"),
     "quota_exceeded": Kind(413, "There is no room for more files"),

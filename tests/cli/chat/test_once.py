@@ -27,7 +27,7 @@ class Ran:
     err: str
 
 
-async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str | None = None) -> Ran:
+async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str | bytes | None = None) -> Ran:
     """`denizen chat` with these arguments, to its end."""
     process = await asyncio.create_subprocess_exec(
         *warm.denizen(), "chat", *arguments,
@@ -36,7 +36,7 @@ async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str |
     )  # fmt: skip
     try:
         async with asyncio.timeout(200):
-            out, err = await process.communicate(None if piped is None else piped.encode())
+            out, err = await process.communicate(piped.encode() if isinstance(piped, str) else piped)
     finally:
         if process.returncode is None:
             process.kill()
@@ -48,6 +48,18 @@ async def test_the_answer_is_all_that_is_printed(house: House, tmp_path: Path) -
     ran = await chat("kitchen", "--once", "Hello", environ=house.environ(tmp_path), cwd=tmp_path)
 
     assert ran == Ran(0, "Ada: Ada hears you.\n", "")
+
+
+async def test_a_dash_stands_for_stdin_as_with_other_commands(house: House, tmp_path: Path) -> None:
+    """The agent was sent the dash. What is not UTF-8 ended in a traceback."""
+    environ = house.environ(tmp_path)
+    ran = await chat("kitchen", "--once", "-", environ=environ, cwd=tmp_path, piped="From a pipe\n")
+    assert ran == Ran(0, "Ada: Ada hears you.\n", "")
+    assert await house.runtime.spaces.transcript(house.kitchen) == ["Noor: From a pipe", "Ada: Ada hears you."]
+    for once in (("--once", "-"), ()):
+        ran = await chat("kitchen", *once, environ=environ, cwd=tmp_path, piped=b"\xff\xfe")
+        told = "The text on stdin is not UTF-8. Convert it, then send it again. [invalid_input]\n"
+        assert ran == Ran(1, "", told)
 
 
 async def test_the_server_of_this_machine_is_found_with_the_token_it_keeps(house: House, tmp_path: Path) -> None:

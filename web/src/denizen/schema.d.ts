@@ -71,7 +71,7 @@ export interface paths {
         /**
          * Change an agent
          * @description Fields that are not sent stay unchanged; null resets a field to its default. A new era begins with the agent's
-         *     next cycle.
+         *     next cycle. With `version`, the change is refused with `changed_meanwhile` if the agent has another one by now.
          *
          *     Parts that start programs or reach private addresses can be kept or removed; only owners can add or change them, or
          *     send a secret to a host that is not in `secret_hosts`. Only the person who pays for an agent can set that they do.
@@ -7000,7 +7000,8 @@ export interface components {
          * EditAgent
          * @description Its `name`, and fields of its definition: fields that are not sent stay, null resets a field to its default.
          *
-         *     A mapping such as `cycle` is changed by its keys; lists are replaced.
+         *     A mapping such as `cycle` is changed by its keys; lists are replaced. With the `version` that you have seen, nothing
+         *     is changed if there is a newer one.
          * @example {
          *       "cycle": {
          *         "max_steps": 5

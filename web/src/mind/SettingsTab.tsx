@@ -18,13 +18,13 @@ import css from "./mind.module.css";
 import { ModelField } from "./ModelField";
 import { useMind } from "./watch";
 
-/** What is not saved yet, by agent and version: it is still there after a look at another screen. */
-const unsaved = new Map<string, Values>();
+/** What is not saved yet, by agent, and what it was before: it is still there after a look at another screen. */
+const unsaved = new Map<string, { before: Values; values: Values }>();
 
 /** Its definition as a form. Only what was changed is sent; what is wrong is said beside its field. */
 export function SettingsTab(): ReactNode {
   const { agent } = useMind();
-  // A new version is a new form: what someone else has changed meanwhile is not overwritten unseen.
+  // A new version is a new form, with what is not saved yet: what someone else has changed is not overwritten unseen.
   return (
     <>
       <section className={css.face} aria-label="Picture">
@@ -42,20 +42,40 @@ function versionOf({ id, version }: { id: string; version: number }): string {
   return `${id} ${version}`;
 }
 
+/** The fields that the reader has changed. */
+function changesOf({ before, values }: { before: Values; values: Values }): Values {
+  return Object.fromEntries(Object.entries(values).filter(([path, value]) => value !== before[path]));
+}
+
+/** What to tell a reader whose changes are kept while the agent has a newer version; null if it is the same. */
+function changedBySomeone(kept: { before: Values; values: Values }, now: Values): string | null {
+  // What is now as the reader wanted it is what they have saved themselves.
+  const theirs = Object.keys(now).filter((path) => now[path] !== kept.before[path] && now[path] !== kept.values[path]);
+  if (!theirs.length) return null;
+  const mine = changesOf(kept);
+  const labels = SECTIONS.flatMap((section) => section.fields).filter((field) => theirs.includes(field.path) && field.path in mine);
+  const told = "Somebody has changed this agent meanwhile. Your changes are kept and not saved yet.";
+  return labels.length ? `${told} You both changed ${labels.map((field) => field.label).join(", ")}: saving replaces theirs.` : told;
+}
+
 function Definition(): ReactNode {
   const { agent } = useMind();
   const say = useToast();
   const before = useMemo(() => valuesOf(agent.name, agent.definition ?? {}), [agent]);
-  const key = versionOf(agent);
-  const [values, setValues] = useState(() => unsaved.get(key) ?? before);
+  const kept = useState(() => unsaved.get(agent.id))[0];
+  const [values, setValues] = useState(() => (kept ? { ...before, ...changesOf(kept) } : before));
   const [errors, setErrors] = useState<Record<string, string>>({});
-  const [rest, setRest] = useState<string | null>(null);
-  const save = useChange(agent.id, (changes: Record<string, unknown>) => patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: changes as never }));
+  const [rest, setRest] = useState<string | null>(() => (kept ? changedBySomeone(kept, before) : null));
+  const client = useQueryClient();
+  const save = useChange(agent.id, async (changes: Record<string, unknown>) => {
+    await patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: { ...changes, version: agent.version } as never });
+    unsaved.delete(agent.id); // Before the new version comes, in which the server may have written the same in another way.
+  });
   const dirty = Object.keys(values).some((path) => values[path] !== before[path]);
   useEffect(() => {
-    if (dirty) unsaved.set(key, values);
-    else unsaved.delete(key);
-  }, [dirty, key, values]);
+    if (dirty) unsaved.set(agent.id, { before, values });
+    else unsaved.delete(agent.id);
+  }, [dirty, agent.id, before, values]);
 
   const refuse = (found: Record<string, string>, other: string | null): void => {
     flushSync(() => {
@@ -73,6 +93,8 @@ function Definition(): ReactNode {
       onSuccess: () => say("Saved. Takes effect with its next cycle."),
       onError: (error) => {
         if (!(error instanceof ApiError)) return refuse({}, inWords(error));
+        // The newer version becomes a new form, which says what somebody has changed.
+        if (error.code === "changed_meanwhile") return void client.invalidateQueries({ queryKey: ["agents", agent.id] });
         const { errors: found, rest: other } = placed(error);
         refuse(found, other);
       },
@@ -90,7 +112,14 @@ function Definition(): ReactNode {
       )}
       <div className={css.saveBar} data-dirty={dirty || undefined}>
         <span className={css.aside}>{Object.keys(errors).length ? "Fix the marked fields." : dirty ? "Not saved yet." : "All changes saved."}</span>
-        <Button variant="quiet" disabled={!dirty} onClick={() => setValues(before)}>
+        <Button
+          variant="quiet"
+          disabled={!dirty}
+          onClick={() => {
+            setValues(before);
+            setRest(null);
+          }}
+        >
           Discard
         </Button>
         <Button type="submit" variant="primary" disabled={!dirty} busy={save.isPending}>

@@ -1,9 +1,9 @@
 """Reads the updates of a bot and writes in its chats.
 
 Telegram has one queue of updates for all chats of a bot: how far it is read is stored with each message, as the number
-of its update. It shows the next 100 and forgets an update when a later one is asked for: while one waits to be taken in
-again, only those are read. Telegram has no transaction ids: what was sent when a process died is sent again, and may be
-there twice.
+of its update. After a week without updates it numbers them from anywhere, also lower. It shows the next 100 and forgets
+an update when a later one is asked for: while one waits to be taken in again, only those are read. Telegram has no
+transaction ids: what was sent when a process died is sent again, and may be there twice.
 """
 
 from __future__ import annotations
@@ -105,6 +105,10 @@ class TelegramAdapter:
                 self._passed = max([0, *[int(each["update_id"]) for each in newest]])
             return [Batch(room, (), str(self._passed)) for room in new]
         while found := await self._updates(self._passed + 1):
+            if self._passed and (first := int(found[0]["update_id"])) <= self._passed:
+                # After a week without any, Telegram numbers updates from anywhere. All of these are new.
+                self._passed = self._shown = first - 1
+                return [Batch(room, (), str(self._passed)) for room in rooms]
             if batches := await self._batches(found, rooms):
                 return batches
             self._passed = int(found[-1]["update_id"])

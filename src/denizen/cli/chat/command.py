@@ -17,7 +17,7 @@ from denizen.cli.chat.opening import opened
 from denizen.cli.chat.panels import ask_panel_once
 from denizen.cli.chat.remembering import LastSpace
 from denizen.cli.chat.talk import PANEL, Talk, first_space
-from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
+from denizen.cli.console import begin, given_text, is_verbose, print_json, read_stdin, stderr, stdout
 from denizen.client import Call, Client, Message, Space, SpaceStatus
 from denizen.clock import SystemClock
 from denizen.errors import DenizenError, InvalidInput
@@ -36,7 +36,9 @@ def chat(
             help="A space: its name or the beginning of its name, its id, or @agent for your conversation with it."
         ),
     ] = None,
-    once: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this, print the answer, and exit.")] = None,
+    once: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Send this (`-`: stdin), print the answer, and exit.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON, for programs.")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="With --once: how many seconds to wait for the answer.")] = 120,
     url: Annotated[str | None, typer.Option(envvar="DENIZEN_URL", help="The server to talk to.")] = None,
@@ -49,7 +51,9 @@ def chat(
     loaded = begin(context)
     url, token = url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
     if once is None and not sys.stdin.isatty():
-        once = sys.stdin.read().strip("\n")
+        once = read_stdin().strip("\n")
+    elif once is not None:
+        once = given_text(once).strip("\n")
     if once is not None and not once.strip():
         raise InvalidInput("There is nothing to say: the text is empty.")
     if as_json and once is None:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.console import print_json, printable, stderr, stdout
+from denizen.cli.console import given_text, print_json, printable, stderr, stdout
 from denizen.cli.panel.finding import PanelName, advisor_in, in_panel
 from denizen.client import Client
 from denizen.errors import InvalidInput
@@ -192,7 +192,7 @@ def _given(
     reasoning: bool | None,
     expect: list[str] | None,
 ) -> dict[str, Any]:
-    text = sys.stdin.read() if description == "-" else description
+    text = None if description is None else given_text(description)
     given = {"description": text, "model": model, "max_tokens": max_tokens, "reasoning": reasoning}
     given["assertions"] = expect  # pyright: ignore[reportArgumentType]
     return {name: value for name, value in given.items() if value is not None}

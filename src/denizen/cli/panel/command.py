@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.api import Api
-from denizen.cli.console import new_table, print_json, printable, stdout, write_document
+from denizen.cli.console import given_text, new_table, print_json, printable, stdout, write_document
 from denizen.cli.mind import as_told
 from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
@@ -120,7 +119,7 @@ def ask(
     vote: Annotated[str | None, typer.Option(help="Start a vote on this question afterwards.")] = None,
 ) -> None:
     """Ask a panel, and show all answers side by side."""
-    said = sys.stdin.read() if text == "-" else text
+    said = given_text(text)
 
     async def work(client: Client, there: Panel) -> list[RoundOut]:
         async with panel_events(client, there.id) as events:
@@ -169,7 +168,7 @@ def cost(
     text: Annotated[str, typer.Argument(help="The message; `-` reads it from stdin.")],
 ) -> None:
     """Estimate the cost of a message, without sending it."""
-    said = sys.stdin.read() if text == "-" else text
+    said = given_text(text)
 
     async def work(client: Client, there: Panel) -> CostOut:
         return await client.panel_cost(there.id, said)

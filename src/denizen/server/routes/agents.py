@@ -140,7 +140,7 @@ def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")
 async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: EditAgent) -> AgentDetail:
     """Fields that are not sent stay unchanged; null resets a field to its default. A new era begins with the agent's
-    next cycle.
+    next cycle. With `version`, the change is refused with `changed_meanwhile` if the agent has another one by now.
 
     Parts that start programs or reach private addresses can be kept or removed; only owners can add or change them, or
     send a secret to a host that is not in `secret_hosts`. Only the person who pays for an agent can set that they do.
@@ -151,7 +151,8 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     try:
         before = (await runtime.db.read(managing.find, caller.requester, agent_id)).definition
         await runtime.agents.check_prices(caller.entity.organization_id, change(before), before=before)
-        return await runtime.db.write(_edit, runtime.definition_policy, agent_id, caller, change, name, tools)
+        given = (name, tools, changes.version)
+        return await runtime.db.write(_edit, runtime.definition_policy, agent_id, caller, change, *given)
     except ValidationError as error:
         found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         raise RequestValidationError(found) from None
@@ -165,8 +166,9 @@ def _edit(
     change: Callable[[AgentDefinition], AgentDefinition],
     name: str | None,
     tools: frozenset[str],
+    version: int | None,
 ) -> AgentDetail:
-    agent = managing.edit(tx, caller.requester, policy, agent_id, change, name=name, known_tools=tools)
+    agent = managing.edit(tx, caller.requester, policy, agent_id, change, name=name, known_tools=tools, version=version)
     return _detail(tx, agent, caller)
 
 

@@ -76,7 +76,8 @@ class CreateAgent(AgentDefinition):
 class EditAgent(RootModel[dict[str, JsonValue]]):
     """Its `name`, and fields of its definition: fields that are not sent stay, null resets a field to its default.
 
-    A mapping such as `cycle` is changed by its keys; lists are replaced.
+    A mapping such as `cycle` is changed by its keys; lists are replaced. With the `version` that you have seen, nothing
+    is changed if there is a newer one.
     """
 
     model_config = ConfigDict(
@@ -101,7 +102,15 @@ class EditAgent(RootModel[dict[str, JsonValue]]):
     @property
     def fields(self) -> dict[str, JsonValue]:
         """The fields of the definition that are sent."""
-        return {name: value for name, value in self.root.items() if name != "name"}
+        return {name: value for name, value in self.root.items() if name not in ("name", "version")}
+
+    @property
+    def version(self) -> int | None:
+        """The version that the caller has seen, if it is sent: nothing is changed if there is a newer one."""
+        version = self.root.get("version")
+        if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
+            raise InvalidInput("version: it must be a whole number.")
+        return version
 
 
 def _kept(value: JsonValue) -> JsonValue:
