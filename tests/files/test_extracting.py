@@ -19,6 +19,7 @@ from denizen.ids import AgentId
 from denizen.storage.database import Tx, insert_into, statement, value, values
 from denizen.storage.schema import messages, passages, postings, recalls
 from tests.files import documents
+from tests.files.showing import show
 from tests.world import World, as_text, open_world
 
 
@@ -38,9 +39,7 @@ async def test_an_agent_reads_some_pages_of_a_pdf(world: World) -> None:
         reply("Pie."),
         "Told Noor.",
     )
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "What comes second?", files=[file])
-    await world.run()
+    await show(world, noor, ada, "What comes second?", file)
     _, second, third, _ = world.model(ada).requests
     assert "[page 2 of 3]\nPie.\n\n[page 3 of 3]\nTea." in as_text(second[-1])
     assert "Soup." not in as_text(second[-1])
@@ -53,9 +52,7 @@ async def test_the_text_of_a_file_is_recalled_with_its_page(world: World) -> Non
     ada = await world.agent(
         "Ada", reply("Thanks."), "Noted.", call("recall", query="violin cellar"), reply("In the cellar."), "Told."
     )
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
-    await world.run()
+    hall = await show(world, noor, ada, "Keep this.", file)
     found = await world.denizen.minds.recall(ada, "violin")
     passage = (found[0].who, found[0].text, found[0].pointer)
     assert passage == ("a.pdf, page 2", "The violin is in the cellar.", f"file:{file.id}:2")
@@ -70,9 +67,7 @@ async def test_a_file_is_nobody_that_the_agent_heard(world: World) -> None:
     noor = await world.person("Noor")
     file = await world.denizen.files.upload(noor, documents.pdf("Soup.", "Pie."), name="menu.pdf")
     ada = await world.agent("Ada", reply("Thanks."), "Noted.")
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
-    await world.run()
+    hall = await show(world, noor, ada, "Keep this.", file)
     assert await world.denizen.minds.recall(ada, "pie")
     [cycle] = await world.denizen.db.read(compaction.lived, AgentId(ada.id), 1, 1)
     assert (list(cycle.people), list(cycle.places)) == ([noor.id], [hall.id])
@@ -111,9 +106,7 @@ async def test_an_unreadable_file_says_why_and_holds_nobody_up(world: World) -> 
     noor = await world.person("Noor")
     file = await world.denizen.files.upload(noor, b"%PDF-1.4 nothing", name="menu.pdf")
     ada = await world.agent("Ada", call("read_entry", entry=f"file:{file.id}"), reply("I cannot."), "Told Noor.")
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "What is there?", files=[file])
-    await world.run()
+    await show(world, noor, ada, "What is there?", file)
     told = '"menu.pdf" (application/pdf, 16 bytes) is unreadable: it is damaged.'
     assert told in as_text(world.model(ada).requests[1][-1])
 
@@ -179,9 +172,7 @@ async def violin_file(world: World) -> tuple[AgentId, File]:
         noor, documents.pdf("Soup.", "Pie.", "The violin is in the cellar."), name="a.pdf"
     )
     ada = await world.agent("Ada", reply("Thanks."), "Noted.")
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Keep this.", files=[file])
-    await world.run()
+    await show(world, noor, ada, "Keep this.", file)
     assert await texts_of(world, ada.id) == TEXTS
     return ada.id, file
 

@@ -23,6 +23,7 @@ from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
 from tests.files import documents
 from tests.files.pictures import png
+from tests.files.showing import show
 from tests.world import World, as_text, open_world
 
 FILE = "0190c9a2-1111-7222-8333-444455556666"
@@ -51,9 +52,7 @@ async def test_a_model_that_sees_is_shown_a_picture_scaled_down(world: World) ->
     noor = await world.person("Noor")
     photo = await uploaded(world, noor, png(3000, 1500), "photo.png")
     ada = await world.agent("Ada", model=scripted(reply("Teal."), "Told Noor.", sees=True))
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "What colour is it?", files=[photo])
-    await world.run()
+    hall = await show(world, noor, ada, "What colour is it?", photo)
     first, second = world.model(ada).requests
     (picture,) = shown(first)
     assert picture.media_type == "image/jpeg"
@@ -68,9 +67,7 @@ async def test_a_model_that_does_not_see_is_told_what_there_is(world: World) -> 
     noor = await world.person("Noor")
     photo = await uploaded(world, noor, png(64, 48), "photo.png")
     ada = await world.agent("Ada", call("read_entry", entry=f"file:{photo.id}"), reply("What is it?"), "Asked Noor.")
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Look!", files=[photo])
-    await world.run()
+    await show(world, noor, ada, "Look!", photo)
     requests = world.model(ada).requests
     assert not any(shown(each) for each in requests)
     assert f'→ file "photo.png" (image/png, {photo.size} bytes)' in as_text(requests[0][-1])
@@ -84,9 +81,7 @@ async def test_a_picture_is_opened_again(world: World) -> None:
     ada = await world.agent(
         "Ada", model=scripted(call("read_entry", entry=f"file:{photo.id}"), reply("Teal."), "Told Noor.", sees=True)
     )
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Look twice!", files=[photo])
-    await world.run()
+    await show(world, noor, ada, "Look twice!", photo)
     first, second, _ = world.model(ada).requests
     assert (len(shown(first)), len(shown(second))) == (1, 2)
     assert len(shown(second[-1:])) == 1
@@ -96,9 +91,7 @@ async def test_what_is_stored_is_a_line_and_the_request_is_rebuilt_exactly(world
     noor = await world.person("Noor")
     photo = await uploaded(world, noor, png(64, 48), "photo.png")
     ada = await world.agent("Ada", model=scripted(reply("Teal."), "Told Noor.", sees=True))
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Look!", files=[photo])
-    await world.run()
+    await show(world, noor, ada, "Look!", photo)
     entry = next(each for each in await world.denizen.minds.log(ada) if each.kind == "inbox")
     assert len(entry.encoded) < 2_000
     assert [each.file_id for each in pictures_of(entry.message)] == [photo.id]
@@ -115,9 +108,7 @@ async def test_another_model_is_asked_with_the_picture_if_it_sees(world: World) 
     noor = await world.person("Noor")
     photo = await uploaded(world, noor, png(64, 48), "photo.png")
     ada = await world.agent("Ada", model=scripted(reply("Teal."), "Told Noor.", sees=True))
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Look!", files=[photo])
-    await world.run()
+    await show(world, noor, ada, "Look!", photo)
     seeing, blind = scripted("Blue.", name="seeing", sees=True), scripted("What?", name="blind")
     world.denizen.models.register("seeing", seeing)
     world.denizen.models.register("blind", blind)
@@ -166,9 +157,7 @@ async def test_a_broken_picture_holds_nobody_up(world: World) -> None:
     noor = await world.person("Noor")
     photo = await uploaded(world, noor, b"\x89PNG nothing", "photo.png")
     ada = await world.agent("Ada", model=scripted(reply("It is broken."), "Told Noor.", sees=True))
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "Look!", files=[photo])
-    await world.run()
+    hall = await show(world, noor, ada, "Look!", photo)
     assert await world.transcript(hall) == ["Noor: Look!", "Ada: It is broken."]
     assert shown(world.model(ada).requests[0]) == []
 
@@ -249,9 +238,7 @@ async def test_a_model_that_does_not_see_gets_the_description_of_a_picture(world
     noor = await world.person("Noor")
     photo = await world.denizen.files.upload(noor, png(), name="photo.png", alt="A cat \n on a  keyboard.")
     ada = await world.agent("Ada", reply("A cat."), "Told Noor.")
-    hall = await world.space("Hall", noor, ada)
-    await world.denizen.spaces.post(hall, noor, "What is it?", files=[photo])
-    await world.run()
+    hall = await show(world, noor, ada, "What is it?", photo)
     told = as_text(world.model(ada).requests[0][-1])
     assert '→ file "photo.png" (image/png, ' in told
     assert ', described as "A cat on a keyboard."): read_entry(' in told

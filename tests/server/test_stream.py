@@ -19,11 +19,12 @@ from denizen.bus.streams import AgentStatus, ReplyChanged, StreamDelta, StreamSt
 from denizen.clock import SECOND, Instant
 from denizen.ids import MessageId
 from denizen.models.scripted import call, forever, scripted
+from denizen.panel.panels import Panel
 from denizen.server.context import ServerLimits
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.settings import ClientTool
 from tests.hesitation import Hesitation
-from tests.server.conftest import House, SentEvent, served
+from tests.server.conftest import House, SentEvent, Stream, served
 from tests.world import UNHURRIED, World, open_world
 
 
@@ -210,10 +211,9 @@ async def test_a_busy_stream_looks_for_what_it_missed_as_well(small_world: World
         assert texts(stream.seen) == [(1, "Nobody heard")]
 
 
-@pytest.mark.parametrize("of", ["space", "person"])
-async def test_a_round_that_ended_unheard_is_told(small_world: World, of: str) -> None:
-    """The process that answers may not know whether its commit arrived, or die right after it: its hint is lost."""
-    world = small_world
+@asynccontextmanager
+async def following_a_board(world: World, of: str) -> AsyncGenerator[tuple[Entity, Panel, Stream]]:
+    """Noor follows the stream of her panel, or her own."""
     noor = await world.person("Noor")
     panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m")
     path = "/api/stream" if of == "person" else f"/api/spaces/{panel.id}/stream"
@@ -221,6 +221,14 @@ async def test_a_round_that_ended_unheard_is_told(small_world: World, of: str) -
         if of == "person":
             await stream.until("ready")
         await idle(world)
+        yield noor, panel, stream
+
+
+@pytest.mark.parametrize("of", ["space", "person"])
+async def test_a_round_that_ended_unheard_is_told(small_world: World, of: str) -> None:
+    """The process that answers may not know whether its commit arrived, or die right after it: its hint is lost."""
+    world = small_world
+    async with following_a_board(world, of) as (noor, panel, stream):
         for text, heard in (("Well?", True), ("Nobody heard that either?", False)):
             async with elsewhere(world) as denizen:
                 denizen.models.register("m", forever(lambda *_: "So it is."))
@@ -240,13 +248,7 @@ async def test_a_round_that_ended_unheard_is_told(small_world: World, of: str) -
 async def test_a_round_of_which_only_the_last_reply_was_heard_is_told(small_world: World, of: str) -> None:
     """Redis may go away between the two hints of one commit: that a reply is done, and that its round is."""
     world = small_world
-    noor = await world.person("Noor")
-    panel = await world.denizen.panels.create("Board", [noor], advisors=["Seth"], model="m")
-    path = "/api/stream" if of == "person" else f"/api/spaces/{panel.id}/stream"
-    async with served(world) as house, house.listen(noor, path) as stream:
-        if of == "person":
-            await stream.until("ready")
-        await idle(world)
+    async with following_a_board(world, of) as (noor, panel, stream):
         async with elsewhere(world) as denizen:
             denizen.models.register("m", forever(lambda *_: "So it is."))
             asked = await denizen.panels.ask(panel, noor, "Well?")

@@ -31,10 +31,12 @@ class Family:
         self.name = name
         self.about = about
         self.labels = labels
+        self.values: dict[Labels, float] = {}
 
     def samples(self) -> Iterator[str]:
         """Yields its lines, without the description."""
-        yield from ()
+        for labels, value in self.values.items():
+            yield f"{self.name}{_braced(self.labels, labels)} {_number(value)}"
 
     def _others(self) -> Labels:
         return (OTHER,) * len(self.labels)
@@ -47,7 +49,8 @@ class Counter(Family):
 
     def __init__(self, name: str, about: str, *labels: str) -> None:
         super().__init__(name, about, *labels)
-        self.values: dict[Labels, float] = {} if labels else {(): 0}
+        if not labels:
+            self.values[()] = 0
 
     def add(self, amount: float, *labels: str) -> None:
         if labels not in self.values:
@@ -60,19 +63,11 @@ class Counter(Family):
         """Raises the counter to this total, which was counted elsewhere."""
         self.values[()] = total
 
-    def samples(self) -> Iterator[str]:
-        for labels, value in self.values.items():
-            yield f"{self.name}{_braced(self.labels, labels)} {_number(value)}"
-
 
 class Gauge(Family):
     """A present value: set whenever the metrics are read."""
 
     kind = "gauge"
-
-    def __init__(self, name: str, about: str, *labels: str) -> None:
-        super().__init__(name, about, *labels)
-        self.values: dict[Labels, float] = {}
 
     def set(self, value: float, *labels: str) -> None:
         self.values[labels] = value
@@ -84,10 +79,6 @@ class Gauge(Family):
     def clear(self) -> None:
         """Removes the value: it is not shown."""
         self.values.clear()
-
-    def samples(self) -> Iterator[str]:
-        for labels, value in self.values.items():
-            yield f"{self.name}{_braced(self.labels, labels)} {_number(value)}"
 
 
 class Histogram(Family):
