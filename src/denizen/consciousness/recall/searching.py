@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -28,12 +29,12 @@ from denizen.consciousness.recall.ranking import (
     PassagePosition,
     best_first,
     deviation,
-    is_wish,
+    may_be_wish,
     with_cues,
     with_neighbours,
 )
 from denizen.consciousness.recall.settling import Extent
-from denizen.consciousness.recall.terms import WISHES, asks_what_was_answered, count_terms, fold, is_small_talk
+from denizen.consciousness.recall.terms import WISHES, asks_what_was_answered, count_terms, fold, is_small_talk, is_wish
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, select_where, statement
 from denizen.storage.schema import entities, notes
@@ -308,7 +309,9 @@ def _wishes(
         return []
     worded = full_text.newest_with(tx, agent_id, life, WISHES, _MOST_WITH_WORDS_OF_WISHES)
     like = numpy.intersect1d(worded, in_space)[-_MOST_LIKE_WISHES:]
-    return [each for each in door.places(like.tolist()) if is_wish(each, agent_id)][-MOST_WISHES:]
+    short = {each.number: each for each in door.places(like.tolist()[::-1]) if may_be_wish(each, agent_id)}
+    worded_so = (each.number for each in door.texts(list(short), dict.fromkeys(short, 0.0)) if is_wish(each.text))
+    return [short[number] for number in islice(worded_so, MOST_WISHES)]
 
 
 _WORD = re.compile(r"[^\W_]+")
