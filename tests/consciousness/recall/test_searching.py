@@ -256,6 +256,18 @@ async def test_who_speaks_of_a_habit_wishes_for_nothing(ready_url: str) -> None:
         assert habit not in first
 
 
+async def test_words_with_which_a_question_only_asks_do_not_decide(ready_url: str) -> None:
+    """Who counts or mentions something else is no answer to "how many did I mention"."""
+    async with house(ready_url) as runtime:
+        ada = await an_agent(runtime)
+        about, beside = "There were kettles on the shelf.", "I mentioned it many times."
+        others = [[heard("A kettle." if at < 3 else "Rain.", minute=600 * at)] for at in range(1, 15)]
+        await live(runtime.db, ada, [[heard(beside)], *others, [heard(about, minute=9_000)]])
+        question = "How many kettles on a shelf did I mention?"
+        assert (await texts(runtime.db, ada, question))[0] == about
+        assert (await texts(runtime.db, ada, question))[-1] == beside
+
+
 async def test_what_the_agent_said_counts_in_full_if_the_question_is_what_it_said(ready_url: str) -> None:
     """Otherwise it counts less than what it was told: its answers have the same words."""
     async with house(ready_url) as runtime:
