@@ -242,6 +242,32 @@ async def test_what_somebody_wishes_is_found_where_they_ask(ready_url: str, wish
             assert wish not in (await texts(runtime.db, ada, question, audience=audience))[:20]
 
 
+async def test_who_speaks_of_a_habit_wishes_for_nothing(ready_url: str) -> None:
+    """ "Always" alone does not bring a message forward whatever is asked."""
+    async with house(ready_url) as runtime:
+        ada = await an_agent(runtime)
+        room = await runtime.spaces.create("Room", [ada])
+        habit, wish = "The shop has always had a blue door.", "Please always name the price in euros."
+        talk = [heard(f"We travelled to Paris, day {at}.", minute=at, space=room.id) for at in range(2, 60)]
+        told = [heard(habit, space=room.id), heard(wish, minute=1, space=room.id)]
+        await live(runtime.db, ada, [told, *([each] for each in talk)])
+        first = (await texts(runtime.db, ada, "How do I travel to Paris?", audience=[room.id]))[:20]
+        assert wish in first
+        assert habit not in first
+
+
+async def test_words_with_which_a_question_only_asks_do_not_decide(ready_url: str) -> None:
+    """Who counts or mentions something else is no answer to "how many did I mention"."""
+    async with house(ready_url) as runtime:
+        ada = await an_agent(runtime)
+        about, beside = "There were kettles on the shelf.", "I mentioned it many times."
+        others = [[heard("A kettle." if at < 3 else "Rain.", minute=600 * at)] for at in range(1, 15)]
+        await live(runtime.db, ada, [[heard(beside)], *others, [heard(about, minute=9_000)]])
+        question = "How many kettles on a shelf did I mention?"
+        assert (await texts(runtime.db, ada, question))[0] == about
+        assert (await texts(runtime.db, ada, question))[-1] == beside
+
+
 async def test_what_the_agent_said_counts_in_full_if_the_question_is_what_it_said(ready_url: str) -> None:
     """Otherwise it counts less than what it was told: its answers have the same words."""
     async with house(ready_url) as runtime:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.consciousness.recall.searching import _names_of
-from denizen.consciousness.recall.terms import TERM_CHARACTERS, asks_what_was_answered, count_terms, own_words
+from denizen.consciousness.recall.terms import (
+    TERM_CHARACTERS,
+    asking_terms,
+    asks_what_was_answered,
+    count_terms,
+    is_wish,
+    own_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +95,37 @@ def test_a_person_is_not_named_by_an_initial() -> None:
 def test_a_question_about_what_the_agent_said_is_recognized(question: str, own: bool) -> None:
     """What people say of themselves is not the agent's, and a request for something new asks for nothing old."""
     assert asks_what_was_answered(question) is own
+
+
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [
+        ("Always show prices in euros.", True),
+        ("It worked. Please always round up.", True),
+        ("I'd prefer the train.", True),
+        ("Zeig mir Preise immer in Euro.", True),
+        ("Utilise toujours le train.", True),
+        ("I have always loved the sea.", False),
+        ("Does that always help?", False),
+        ("My preferences are in the file.", False),
+    ],
+)
+def test_a_wish_is_told_from_other_uses_of_its_words(text: str, wish: bool) -> None:
+    """It asks for something from then on; nobody only speaks of habits."""
+    assert is_wish(text) is wish
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("How many cupcakes did I mention?", {"mani", "mention"}),
+        ("What snacks do you recommend?", {"recommend"}),
+        ("How long is the ferry?", {"long"}),
+        ("Who recommended the ferry?", set[str]()),
+        ("How many?", set[str]()),
+        ("What did I say?", set[str]()),
+    ],
+)
+def test_words_with_which_a_question_only_asks_are_known(question: str, terms: set[str]) -> None:
+    """Unless it has no others: then they are all there is to look for."""
+    assert asking_terms(question) == terms

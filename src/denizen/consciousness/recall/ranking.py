@@ -35,6 +35,7 @@ _SAID_ITSELF = 2.0
 _WISHED = 3.0
 _LONG = 400
 """How many characters a passage may have before its length counts against it."""
+_LONGEST_WISH = 400
 _LENGTH = 2.0
 _TIME = 2.0
 _OWN_WORDS = 0.2
@@ -141,9 +142,9 @@ def with_cues(
     return ranked
 
 
-def is_wish(place: PassagePosition, own: str) -> bool:
+def may_be_wish(place: PassagePosition, own: str) -> bool:
     """Whether a passage with a word of `terms.WISHES` may be a wish: a short message to the agent."""
-    return 0 < place.characters <= _LONG and place.speaker != own
+    return 0 < place.characters <= _LONGEST_WISH and place.speaker != own
 
 
 def best_first(numbers: NDArray[int64], scores: NDArray[float64], limit: int) -> NDArray[int64]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -28,12 +29,20 @@ from denizen.consciousness.recall.ranking import (
     PassagePosition,
     best_first,
     deviation,
-    is_wish,
+    may_be_wish,
     with_cues,
     with_neighbours,
 )
 from denizen.consciousness.recall.settling import Extent
-from denizen.consciousness.recall.terms import WISHES, asks_what_was_answered, count_terms, fold, is_small_talk
+from denizen.consciousness.recall.terms import (
+    WISHES,
+    asking_terms,
+    asks_what_was_answered,
+    count_terms,
+    fold,
+    is_small_talk,
+    is_wish,
+)
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, select_where, statement
 from denizen.storage.schema import entities, notes
@@ -145,7 +154,10 @@ def rank(
     wishes = _wishes(tx, agent_id, life, door, in_space)
     places = _with_others(door, [*ours[:sources], *seen[:sources]], [*ours, *wishes, *seen], period)
     own = "" if asks_what_was_answered(query) else agent_id
-    scores = _scores(tx, agent_id, places, scored, unit, meaning, own)
+    # What it said may well begin with "I recommend".
+    asking = asking_terms(query) if own else frozenset[str]()
+    sought = replace(scored, terms=[each for each in scored.terms if each.term not in asking])
+    scores = _scores(tx, agent_id, places, sought, unit, meaning, own)
     named = _named(tx, places, query)
     if only.speakers is not None:
         kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
@@ -308,7 +320,9 @@ def _wishes(
         return []
     worded = full_text.newest_with(tx, agent_id, life, WISHES, _MOST_WITH_WORDS_OF_WISHES)
     like = numpy.intersect1d(worded, in_space)[-_MOST_LIKE_WISHES:]
-    return [each for each in door.places(like.tolist()) if is_wish(each, agent_id)][-MOST_WISHES:]
+    short = {each.number: each for each in door.places(like.tolist()[::-1]) if may_be_wish(each, agent_id)}
+    worded_so = (each.number for each in door.texts(list(short), dict.fromkeys(short, 0.0)) if is_wish(each.text))
+    return [short[number] for number in islice(worded_so, MOST_WISHES)]
 
 
 _WORD = re.compile(r"[^\W_]+")

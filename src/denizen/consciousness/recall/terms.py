@@ -47,6 +47,19 @@ _SMALL_TALK = frozenset(
 """Words that say nothing that could be looked for."""
 WISHES: Final = ("alwai", "prefer", "immer", "bevorzug", "lieber", "toujour", "siempr", "prefiero", "sempr", "altijd")
 """Terms with which people say how they want things to be done from then on: "always use metric units"."""
+_WISH = re.compile(
+    # Of folded words: "Please always use …", "Verwende bitte immer …", "I'd prefer …"; not "as I always do".
+    r"(?:^|[.!?;:,\n]\s*|\band )\W*(?:please |make sure (?:to|you) |you (?:should|must) )?always\b|"
+    r"\balways\b.{0,60}\bwhen(?:ever)?\b|"
+    r"(?:^|[.!?;:,\n]\s*)\W*(?:\w+ ){0,3}(?:immer|toujours|siempre|sempre|altijd)\b|"
+    r"\bi(?:'d| would)?(?: \w+)? prefer\b|\b(?:bevorzuge|lieber|prefiero)\b|\bje (?:\w+ )?prefere\b"
+)
+_ASKING = re.compile(
+    r"\bhow (?:many|much|long|often)\b|"
+    r"\b(?:i|you|we) (?:say|said|mention(?:ed)?|tell|told|ask(?:ed)?|discuss(?:ed)?|talk(?:ed)? about|"
+    r"recommend(?:ed)?|suggest(?:ed)?)\b"
+)
+"""Of folded words: what a question has, and the answer has not."""
 _ANSWERED = re.compile(
     # Of folded words: "did you recommend", "what you told me", "my advice to Noor"; not "can you recommend".
     r"\b(?:(?:did|have|had) you|you (?:described|gave|listed|mentioned|offered|provided|said|told|wrote)|"
@@ -150,6 +163,19 @@ def is_small_talk(text: str) -> bool:
 def asks_what_was_answered(text: str) -> bool:
     """Whether a question asks what the agent said itself: "What did you recommend?", or by itself "my advice"."""
     return _ANSWERED.search(fold(text)) is not None
+
+
+def is_wish(text: str) -> bool:
+    """Whether `text`, with a word of `WISHES`, says how somebody wants things to be done."""
+    return _WISH.search(fold(text)) is not None
+
+
+def asking_terms(question: str) -> frozenset[str]:
+    """The terms with which a question only asks: "how many", "did I mention". None if it has no others."""
+    folded = fold(question)
+    terms = count_terms(folded).keys()
+    others = count_terms(_ASKING.sub(" ", folded)).keys()
+    return frozenset(terms - others if others else ())
 
 
 def words_by_term(text: str) -> dict[str, str]:
