@@ -277,7 +277,9 @@ async def test_what_comes_in_the_middle_of_a_cycle_is_dealt_with_in_it():
 
 async def test_reminded_that_someone_waits_it_does_not_speak_in_vain():
     messages = [the_self(), inbox(heard("hi"))]
-    assert (await live(messages, result="refused"))[-1] == "Could not say something. Nothing is pending."
+    refused = await live(messages, result="refused")
+    assert refused[-1] == "Could not say something. Nothing is pending."
+    assert "private" not in "".join(refused)  # It gives no reason that it does not know.
     waiting = answering.Waiting(SpaceId("room"), "Room", ("Noor",), None)
     messages.append(answering.reminder(1, CycleId("cycle"), waiting, offers=True).message)
     assert await live(messages) == ['skip {"reason":"nothing more to say"}']

@@ -53,8 +53,8 @@ class Reply:
     about: str
     """Its subject, for the summary."""
     in_short: str = SAID_IN_PRIVATE
-    """What to say if the reply is refused, because it was given in private before. Less than eight words: more in a row
-    could have been said in private as well.
+    """What to say if the reply is refused because it was given in private before. It has fewer than eight words, so
+    that it is not refused for the same reason.
     """
 
 

@@ -14,7 +14,15 @@ from typing import Any, Literal, TypeVar
 from denizen.models.demo.addressing import addressees, is_only_agent, whose_turn
 from denizen.models.demo.answering import SAID_IN_PRIVATE, Answer, Remember, Remind, Reply, answer
 from denizen.models.demo.passing import Relay, answer_to_bring_back
-from denizen.models.demo.reading import DemoEvent, DemoSpace, Inbox, Scene, read_transcript, succeeded
+from denizen.models.demo.reading import (
+    DemoEvent,
+    DemoSpace,
+    Inbox,
+    Scene,
+    read_transcript,
+    shares_private_words,
+    succeeded,
+)
 from denizen.models.demo.recalling import Moment, essence, fact_in
 from denizen.models.demo.reminding import memory_arguments, reminder_in, timer_arguments, timer_text
 from denizen.models.demo.wording import NOTHING_PENDING, listed, one_of, quoted
@@ -44,7 +52,7 @@ class Utterance:
     told: str
     """What the summary says about it, once it is sent."""
     instead: str = ""
-    """What to say if it is refused, because somebody waits for an answer there."""
+    """What to say if it is refused for words said in private, because somebody waits for an answer there."""
 
 
 @dataclass
@@ -297,7 +305,7 @@ def _speak(cycle: _Cycle, utterances: Sequence[Utterance]) -> Script[None]:
         cycle.done += [told] if (told := each.told if said[-1] else _UNSAID) else []
         if len(calls) > 1 and len(results) > 1 and succeeded(results[1]):
             cycle.active = following
-        if not said[-1] and each.instead:
+        if each.instead and results and shares_private_words(results[0]):
             yield from _enter(cycle, each.space_id)
             if cycle.active == each.space_id:
                 yield [call("send_message", text=each.instead)]

@@ -186,6 +186,11 @@ def succeeded(result: str) -> bool:
     return '"success":true' in result
 
 
+def shares_private_words(result: str) -> bool:
+    """Whether a message was refused because it shares words with something said in private."""
+    return "consecutive words with" in result
+
+
 def read(messages: Sequence[ModelMessage]) -> Scene:
     """Parses the messages of a prompt."""
     selves: list[str] = []
