@@ -16,32 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, cast, get_args
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from denizen.errors import SettingsError
 from denizen.masking import MASK, masked
 from denizen.settings.meanings import meanings
-from denizen.settings.shape import (
-    AgentsSettings,
-    AlertsSettings,
-    BudgetLimits,
-    DefaultElsewhere,
-    Expects,
-    FileSettings,
-    FunctionSettings,
-    LimitSettings,
-    MemorySettings,
-    OidcSettings,
-    OrganizationsSettings,
-    ProfilesSettings,
-    PushSettings,
-    ReflectSettings,
-    Settings,
-    TelemetrySettings,
-    TlsSettings,
-)
+from denizen.settings.shape import DefaultElsewhere, Expects, Settings
 
 TOML_NAME: Final = "denizen.toml"
 DOTENV_NAME: Final = ".env"
@@ -52,16 +34,11 @@ PLAIN_VARIABLES: Final = {
     "openai_api_key": "OPENAI_API_KEY",
     "anthropic_api_key": "ANTHROPIC_API_KEY",
     "telemetry.otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "memory.compaction_enabled": "MEMORY_COMPACTION_ENABLED",
-    "memory.compaction_prompt_key": "MEMORY_COMPACTION_PROMPT_KEY",
-    "memory.compaction_model_id": "MEMORY_COMPACTION_MODEL_ID",
-    "memory.compaction_cooldown_ms": "MEMORY_COMPACTION_COOLDOWN_MS",
-    "memory.compaction_tail_turns": "MEMORY_COMPACTION_TAIL_TURNS",
-    "memory.compaction_min_turns": "MEMORY_COMPACTION_MIN_TURNS",
-    "memory.compaction_max_turns_per_pass": "MEMORY_COMPACTION_MAX_TURNS_PER_PASS",
-    "memory.compaction_max_summary_tokens": "MEMORY_COMPACTION_MAX_SUMMARY_TOKENS",
 }
-"""Settings with a variable that other programs use as well. The others are DENIZEN_ and their name."""
+"""Settings with a variable that other programs use as well."""
+
+UNPREFIXED: Final = "memory.compaction_"
+"""The settings whose names begin so have a variable of their own name. The others are DENIZEN_ and their name."""
 
 OTHER_VARIABLES: Final = ("DENIZEN_URL", "DENIZEN_TOKEN")
 """Variables of ours that are not settings: the address of a server and the token, for a client."""
@@ -69,29 +46,10 @@ OTHER_VARIABLES: Final = ("DENIZEN_URL", "DENIZEN_TOKEN")
 SHARED_SECRETS: Final = "DENIZEN_SECRET_"
 """The prefix of variables that are not settings either: secrets that every organization here may use."""
 
-_ONLY_IN_ENVIRONMENT: Final = (
-    "openai_api_key",
-    "anthropic_api_key",
-    "secret_key",
-    "oidc_client_secret",
-    "alerts_secret",
-)
-
 _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
-    "agents": AgentsSettings,
-    "budget": BudgetLimits,
-    "tls": TlsSettings,
-    "oidc": OidcSettings,
-    "limits": LimitSettings,
-    "files": FileSettings,
-    "organizations": OrganizationsSettings,
-    "alerts": AlertsSettings,
-    "push": PushSettings,
-    "telemetry": TelemetrySettings,
-    "memory": MemorySettings,
-    "profiles": ProfilesSettings,
-    "reflection": ReflectSettings,
-    "functions": FunctionSettings,
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
 
 
@@ -106,7 +64,11 @@ class Spec:
     expects: str
     default: str
     secret: bool
-    in_toml: bool
+
+    @property
+    def in_toml(self) -> bool:
+        """Whether it may be set in denizen.toml, which people share."""
+        return not self.secret
 
     @property
     def description(self) -> str:
@@ -409,9 +371,16 @@ class _Reading:
 class _Described(Protocol):
     """The part of pydantic's description of a field that we use."""
 
+    annotation: Any
     metadata: list[Any]
 
     def get_default(self) -> Any: ...
+
+
+def _variable_of(name: str) -> str:
+    if name.startswith(UNPREFIXED):
+        return name.upper().replace(".", "_")
+    return PLAIN_VARIABLES.get(name) or f"DENIZEN_{name.upper().replace('.', '__')}"
 
 
 def _spec(name: str, info: Any) -> Spec:
@@ -419,11 +388,10 @@ def _spec(name: str, info: Any) -> Spec:
     expects = next(each.text for each in described.metadata if isinstance(each, Expects))
     return Spec(
         name=name,
-        variable=PLAIN_VARIABLES.get(name) or f"DENIZEN_{name.upper().replace('.', '__')}",
+        variable=_variable_of(name),
         expects=expects,
         default=_default_shown(name, described),
-        secret=name in _ONLY_IN_ENVIRONMENT,
-        in_toml=name not in _ONLY_IN_ENVIRONMENT,
+        secret=SecretStr in get_args(described.annotation),
     )
 
 

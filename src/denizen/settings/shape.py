@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address, ip_network
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,16 @@ def _web_address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError("it is not a server address")
     return url.rstrip("/")
+
+
+def _issuer(url: str) -> str:
+    _web_address(url)
+    return url  # with its slash: tokens name it exactly so
+
+
+def _address_with_query(url: str) -> str:
+    _web_address(url.partition("?")[0])
+    return url
 
 
 def _import_path(place: str) -> str:
@@ -142,10 +153,37 @@ def _from_json(value: object) -> object:
     return json.loads(value) if isinstance(value, str) else value
 
 
+def _unless_empty(check: Callable[[str], object]) -> AfterValidator:
+    """Checks the text that is given, if any; null and an empty one mean that the setting is not set."""
+    return AfterValidator(lambda given: given and check(given))
+
+
+def _list_of(what: str) -> Expects:
+    return Expects(f"a list of {what} (in the environment with commas between)")
+
+
+# The types of settings
+
+Flag = Annotated[bool, Expects("true or false")]
+Count = Annotated[int, BeforeValidator(_no_truth)]
+Limit = Annotated[Count, Field(ge=0)]
 Dollars = Annotated[Decimal, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]
+HostNames = Annotated[Texts, AfterValidator(_host_names)]
+AFile = Annotated[Path, AfterValidator(_absolute)]
+ImportPath = Annotated[str | None, _unless_empty(_import_path)]
+WebAddress = Annotated[str | None, _unless_empty(_web_address)]
+AddressWithQuery = Annotated[str | None, _unless_empty(_address_with_query)]
+ModelName = Annotated[str | None, _unless_empty(_name_of_a_model)]
 
 
-class PriceSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class _Group(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+    """Settings that belong together."""
+
+
+class PriceSettings(_Group, frozen=True):
     """What a model costs, in dollars per million tokens."""
 
     input: Dollars
@@ -153,76 +191,53 @@ class PriceSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors
     cached: Dollars | None = None
 
 
-Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan=False)]
-
-
-class AgentsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class AgentsSettings(_Group, frozen=True):
     """Intervals and time limits of agents."""
 
     lease_seconds: Annotated[Seconds, Field(ge=1), Expects("a number of seconds, 1 or more, such as 30")] = 30.0
     """How long the lease of an agent lasts if its process no longer answers. Then another process takes over."""
 
-    warm_seconds: Annotated[
-        float,
-        BeforeValidator(_no_truth),
-        Field(ge=0, allow_inf_nan=False),
-        Expects("a number of seconds, 0 or more, such as 60"),
-    ] = 60.0
+    warm_seconds: Annotated[SecondsOrZero, Expects("a number of seconds, 0 or more, such as 60")] = 60.0
     """How long an agent that has nothing to do stays in memory, so that it answers the next message faster."""
 
     sweep_seconds: Annotated[Seconds, Expects("a number of seconds above 0, such as 2")] = 2.0
     """How often this process looks for agents with work that were not woken."""
 
-    grace_seconds: Annotated[
-        float,
-        BeforeValidator(_no_truth),
-        Field(ge=0, allow_inf_nan=False),
-        Expects("a number of seconds, 0 or more, such as 20"),
-    ] = 20.0
+    grace_seconds: Annotated[SecondsOrZero, Expects("a number of seconds, 0 or more, such as 20")] = 20.0
     """How long agents may finish their work when Denizen is told to stop. Unfinished cycles continue later."""
 
 
-class TlsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class TlsSettings(_Group, frozen=True):
     """The certificate of the server. Set both or none."""
 
-    certificate: Annotated[
-        Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/fullchain.pem")
-    ] = None
+    certificate: Annotated[AFile | None, Expects("a file, such as tls/fullchain.pem")] = None
     """The file with the certificate chain of the server (PEM). With it, the server uses HTTPS."""
 
-    key: Annotated[
-        Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/privkey.pem")
-    ] = None
+    key: Annotated[AFile | None, Expects("a file, such as tls/privkey.pem")] = None
     """The file with the certificate's private key (PEM)."""
 
 
-class OidcSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class OidcSettings(_Group, frozen=True):
     """An identity provider where people sign in, and whose tokens are accepted."""
 
     issuer: Annotated[
-        str | None,
-        AfterValidator(lambda url: url and _web_address(url) and url),
-        Expects("an address such as https://login.example.com/team"),
+        str | None, _unless_empty(_issuer), Expects("an address such as https://login.example.com/team")
     ] = None
     """The issuer of the identity provider (OpenID Connect) whose tokens are accepted, exactly as in its tokens."""
 
     audience: Annotated[str | None, Expects("a text, such as denizen")] = None
     """The audience of its tokens: the client id of this server there."""
 
-    jwks_url: Annotated[
-        str | None,
-        AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
-        Expects("an address such as https://login.example.com/team/keys"),
-    ] = None
+    jwks_url: Annotated[AddressWithQuery, Expects("an address such as https://login.example.com/team/keys")] = None
     """The address of its public keys. By default, from the issuer's metadata."""
 
-    create_people: Annotated[bool, Expects("true or false")] = False
+    create_people: Flag = False
     """Whether a person with a valid token and without an account becomes a member."""
 
     organization: Annotated[str | None, Expects("the id of an organization")] = None
     """The organization for new people, if there are several."""
 
-    sign_in: Annotated[bool, Expects("true or false")] = False
+    sign_in: Flag = False
     """Whether people can sign in there with a browser. Register `PUBLIC_URL/login/oidc/callback` with the provider."""
 
     label: Annotated[str, Field(max_length=60), Expects("a name, such as Example")] = ""
@@ -250,44 +265,31 @@ class OidcSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=
     """The claim of the token from which the handle of a new person is made, up to its @."""
 
 
-class AlertsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class AlertsSettings(_Group, frozen=True):
     """Alerts for owners about agents and panels with problems."""
 
-    webhook_url: Annotated[
-        str | None,
-        AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
-        Expects("an address such as https://alerts.example.com/denizen"),
-    ] = None
+    webhook_url: Annotated[AddressWithQuery, Expects("an address such as https://alerts.example.com/denizen")] = None
     """The address for a POST, once for each cause, if an agent or a panel cannot answer or has set a message aside."""
 
-    allow_private: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        Expects('a list of hosts, such as ["alerts.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
-    ] = ()
+    allow_private: Annotated[Texts, _list_of('hosts, such as ["alerts.lan", "10.0.0.5:9000"]')] = ()
     """Hosts of that address that may have private addresses."""
 
 
-class PushSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class PushSettings(_Group, frozen=True):
     """Web push: notifications while no tab of the web client is open."""
 
-    enabled: Annotated[bool, Expects("true or false")] = True
+    enabled: Flag = True
     """Whether people can be notified through the push service of their browser. The texts are encrypted for it."""
 
-    allow_private: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        Expects('a list of hosts, such as ["push.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
-    ] = ()
+    allow_private: Annotated[Texts, _list_of('hosts, such as ["push.lan", "10.0.0.5:9000"]')] = ()
     """Hosts of push services that may have private addresses."""
 
 
-class OrganizationsSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class OrganizationsSettings(_Group, frozen=True):
     """What organizations other than the first may use of this machine. The first may use everything."""
 
     programs: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
+        Texts,
         AfterValidator(_programs),
         Expects(
             'a list of exact commands, such as ["GITHUB_TOKEN= npx -y @modelcontextprotocol/server-github"] '
@@ -296,101 +298,75 @@ class OrganizationsSettings(BaseModel, frozen=True, extra="forbid", hide_input_i
     ] = ()
     """Programs that agents of every organization may start as MCP servers, with exactly these arguments."""
 
-    private_hosts: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        AfterValidator(_host_names),
-        Expects('a list of hosts, such as ["wiki.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
-    ] = ()
+    private_hosts: Annotated[HostNames, _list_of('hosts, such as ["wiki.lan", "10.0.0.5:9000"]')] = ()
     """Hosts with private addresses that tools of every organization may reach."""
 
-    tools: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        Expects('a list of names, such as ["weather"] (in the environment with commas between)'),
-    ] = ()
+    tools: Annotated[Texts, _list_of('names, such as ["weather"]')] = ()
     """Python tools of the setting `tools` that agents of every organization may be given."""
 
-    functions: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        Expects('a list of names, such as ["careful"] (in the environment with commas between)'),
-    ] = ()
+    functions: Annotated[Texts, _list_of('names, such as ["careful"]')] = ()
     """Python functions of the settings `functions.*` that definitions of every organization may name."""
 
 
-_Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
-
-
-class LimitSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class LimitSettings(_Group, frozen=True):
     """Limits of requests and connections. Each process counts for itself."""
 
-    requests_per_minute: Annotated[_Rate, Expects("a whole number, such as 6000 (0: as many as one likes)")] = 6_000
+    requests_per_minute: Annotated[Limit, Expects("a whole number, such as 6000 (0: as many as one likes)")] = 6_000
     """How many requests one access token or session may make in a minute."""
 
-    failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
+    failed_logins_per_minute: Annotated[Limit, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
     """How many wrong tokens and login links one address may send in a minute, before it is blocked."""
 
-    connections: Annotated[_Rate, Expects("a whole number, such as 2000 (0: as many as files may be open)")] = 2_000
+    connections: Annotated[Limit, Expects("a whole number, such as 2000 (0: as many as files may be open)")] = 2_000
     """How many connections may be open at the same time. Never more than the limit of open files allows."""
 
-    connections_per_address: Annotated[_Rate, Expects("a whole number, such as 200 (0: as many as one likes)")] = 200
+    connections_per_address: Annotated[Limit, Expects("a whole number, such as 200 (0: as many as one likes)")] = 200
     """How many connections one address may have open at the same time. A trusted proxy may have any number."""
 
-    streams_per_person: Annotated[_Rate, Expects("a whole number, such as 64 (0: as many as one likes)")] = 64
+    streams_per_person: Annotated[Limit, Expects("a whole number, such as 64 (0: as many as one likes)")] = 64
     """How many streams one person, agent or service may have open at the same time."""
 
 
-class FileSettings(BaseModel):
+class FileSettings(_Group, frozen=True):
     """How large files may be."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
-
-    file_bytes: Annotated[
-        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 25000000")
-    ] = 25_000_000
+    file_bytes: Annotated[Count, Field(ge=1), Expects("a whole number of bytes, such as 25000000")] = 25_000_000
     """How large one file may be."""
 
-    organization_bytes: Annotated[
-        int, BeforeValidator(_no_truth), Field(ge=1), Expects("a whole number of bytes, such as 10000000000")
-    ] = 10_000_000_000
+    organization_bytes: Annotated[Count, Field(ge=1), Expects("a whole number of bytes, such as 10000000000")] = (
+        10_000_000_000
+    )
     """How large all files of an organization together may be."""
 
 
-class BudgetLimits(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class BudgetLimits(_Group, frozen=True):
     """The daily budget of all agents and panels of this server together. A day ends at 00:00 UTC."""
 
     dollars_per_day: Annotated[Dollars, Expects("a number of dollars, such as 10 (0: no limit)")] = Decimal(10)
     """The limit in dollars for models with a known price. It does not limit models without a price."""
 
-    tokens_per_day: Annotated[
-        int, BeforeValidator(_no_truth), Field(ge=0), Expects("a whole number, such as 10000000 (0: no limit)")
-    ] = 10_000_000
+    tokens_per_day: Annotated[Limit, Expects("a whole number, such as 10000000 (0: no limit)")] = 10_000_000
     """The limit of input and output tokens, for all models but the built-in ones."""
 
 
-class ProfilesSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class ProfilesSettings(_Group, frozen=True):
     """The files of the server's prompt profiles."""
 
-    presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
-        Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
+    presets: Annotated[AFile, Expects("a file, such as config/metaprompt-presets.json")] = Field(
+        default=Path("config/metaprompt-presets.json"), validate_default=True
     )
     """The file with presets and memory settings, relative to the current folder. By default, Denizen's own."""
 
-    prompts: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as prompts")] = Field(
+    prompts: Annotated[AFile, Expects("a folder, such as prompts")] = Field(
         default=Path("prompts"), validate_default=True
     )
     """The folder whose `_meta/*.md` are add-ons of the server; they replace built-in ones of the same name."""
 
 
-class ReflectSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class ReflectSettings(_Group, frozen=True):
     """Reflection of agents."""
 
-    classifier: Annotated[
-        str | None,
-        AfterValidator(lambda place: place and _import_path(place)),
-        Expects("a function, as module:name, such as acme.feelings:score"),
-    ] = None
+    classifier: Annotated[ImportPath, Expects("a function, as module:name, such as acme.feelings:score")] = None
     """A Python function that returns the sentiment of a text, for agents with the method trained_classifier."""
 
 
@@ -401,7 +377,7 @@ _Functions = Annotated[
 ]
 
 
-class FunctionSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class FunctionSettings(_Group, frozen=True):
     """Python functions that definitions of agents name."""
 
     steps: _Functions = Field(default={})
@@ -417,30 +393,25 @@ class FunctionSettings(BaseModel, frozen=True, extra="forbid", hide_input_in_err
     """Functions for `cycle.triage`: which events are skipped. As a variable: the table as JSON."""
 
 
-class TelemetrySettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class TelemetrySettings(_Group, frozen=True):
     """Traces and metrics for operators."""
 
-    otlp_endpoint: Annotated[
-        str | None,
-        AfterValidator(lambda url: url and _web_address(url)),
-        Expects("the address of a collector, such as http://localhost:4318"),
-    ] = Field(default=None, repr=False)
+    otlp_endpoint: Annotated[WebAddress, Expects("the address of a collector, such as http://localhost:4318")] = Field(
+        default=None, repr=False
+    )
     """Where traces are sent, by OTLP over HTTP (`pip install 'denizen[otel]'`). By default, nothing is traced."""
 
-    content: Annotated[bool, Expects("true or false")] = False
+    content: Flag = False
     """Whether traces contain what people and agents say."""
 
-    open_metrics: Annotated[bool, Expects("true or false")] = False
+    open_metrics: Flag = False
     """Whether /metrics needs no token. By default, it needs a token of an admin of the first organization."""
 
 
-_Count = Annotated[int, BeforeValidator(_no_truth)]
-
-
-class MemorySettings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class MemorySettings(_Group, frozen=True):
     """Summaries and long-term memory. What is not set comes from the profile of the presets file."""
 
-    enabled: Annotated[bool, Expects("true or false")] = True
+    enabled: Flag = True
     """Whether conversations are summarized, and long-term memories are stored."""
 
     compaction_enabled: Annotated[bool | None, Expects("true or false"), DefaultElsewhere("true")] = None
@@ -462,49 +433,41 @@ class MemorySettings(BaseModel, frozen=True, extra="forbid", hide_input_in_error
     """The utility model that summarizes; `default` is the cheap model of the server's provider."""
 
     compaction_cooldown_ms: Annotated[
-        _Count | None, Field(ge=0), Expects("a whole number of milliseconds, such as 60000"), DefaultElsewhere("60000")
+        Count | None, Field(ge=0), Expects("a whole number of milliseconds, such as 60000"), DefaultElsewhere("60000")
     ] = None
     """The least time between two passes over a conversation."""
 
     compaction_tail_turns: Annotated[
-        _Count | None, Field(ge=0), Expects("a whole number, such as 12"), DefaultElsewhere("12")
+        Count | None, Field(ge=0), Expects("a whole number, such as 12"), DefaultElsewhere("12")
     ] = None
     """How many of the newest messages are never summarized."""
 
     compaction_min_turns: Annotated[
-        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 12"), DefaultElsewhere("12")
+        Count | None, Field(ge=1), Expects("a whole number above 0, such as 12"), DefaultElsewhere("12")
     ] = None
     """A pass needs at least this many messages."""
 
     compaction_max_turns_per_pass: Annotated[
-        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 48"), DefaultElsewhere("48")
+        Count | None, Field(ge=1), Expects("a whole number above 0, such as 48"), DefaultElsewhere("48")
     ] = None
     """A pass summarizes at most this many messages."""
 
     compaction_max_summary_tokens: Annotated[
-        _Count | None, Field(ge=100), Expects("a whole number, 100 or more, such as 900"), DefaultElsewhere("900")
+        Count | None, Field(ge=100), Expects("a whole number, 100 or more, such as 900"), DefaultElsewhere("900")
     ] = None
     """The limit of the summary and the memory together."""
 
-    sink: Annotated[
-        str | None,
-        AfterValidator(lambda place: place and _import_path(place)),
-        Expects("an import path, such as acme.memory:Sink"),
-    ] = None
+    sink: Annotated[ImportPath, Expects("an import path, such as acme.memory:Sink")] = None
     """A Python function for another store of memories: called with the database and the embedder."""
 
-    retriever: Annotated[
-        str | None,
-        AfterValidator(lambda place: place and _import_path(place)),
-        Expects("an import path, such as acme.memory:Retriever"),
-    ] = None
+    retriever: Annotated[ImportPath, Expects("an import path, such as acme.memory:Retriever")] = None
     """A Python function for the retrieval of memories."""
 
 
-class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
+class Settings(_Group, frozen=True):
     """All settings. Each value has a default that works on a laptop."""
 
-    home: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as ~/.denizen")] = Field(
+    home: Annotated[AFile, Expects("a folder, such as ~/.denizen")] = Field(
         default=Path("~/.denizen"), validate_default=True
     )
     """The folder where Denizen keeps its data."""
@@ -520,7 +483,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True
 
     redis_url: Annotated[
         str | None,
-        AfterValidator(lambda url: url and _known_redis(url)),
+        _unless_empty(_known_redis),
         Expects(
             "the URL of one server such as redis://host:6379/0 (rediss:// for TLS, unix:// for a socket); of a cluster "
             "that of a node, and not that of a Sentinel"
@@ -529,9 +492,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True
     """The Redis or Valkey through which several processes wake each other. A single process needs none."""
 
     model: Annotated[
-        str | None,
-        AfterValidator(lambda name: name and _name_of_a_model(name)),
-        Expects("provider:name, such as openai:gpt-5.2 or anthropic:claude-sonnet-4-5, or demo"),
+        ModelName, Expects("provider:name, such as openai:gpt-5.2 or anthropic:claude-sonnet-4-5, or demo")
     ] = None
     """The default language model of agents, as provider:name, or demo. By default, one that is found here."""
 
@@ -559,13 +520,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True
     alerts_secret: Annotated[SecretStr | None, Expects("a text that only you and the receiver know")] = None
     """The secret that signs requests to `alerts.webhook_url`. Only from the environment or .env; never shown."""
 
-    tools: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        Expects(
-            'a list of files or modules, such as ["tools.py", "acme.tools"] (in the environment with commas between)'
-        ),
-    ] = ()
+    tools: Annotated[Texts, _list_of('files or modules, such as ["tools.py", "acme.tools"]')] = ()
     """Python files, relative to the current folder, or modules: agents can use every `@tool` in them."""
 
     host: Annotated[
@@ -574,40 +529,25 @@ class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True
     """The address the server listens on. 127.0.0.1 can be reached only from this machine."""
 
     port: Annotated[
-        int,
-        BeforeValidator(_no_truth),
-        Field(ge=0, le=65535),
-        Expects("a whole number from 0 to 65535, such as 8420 (0 takes any free port)"),
+        Count, Field(ge=0, le=65535), Expects("a whole number from 0 to 65535, such as 8420 (0 takes any free port)")
     ] = 8420
     """The port the server listens on."""
 
-    public_url: Annotated[
-        str | None,
-        AfterValidator(lambda url: url and _web_address(url)),
-        Expects("an address such as https://agents.example.com"),
-    ] = None
+    public_url: Annotated[WebAddress, Expects("an address such as https://agents.example.com")] = None
     """The public URL of this server, for services that answer later. By default, its host and port."""
 
-    allowed_hosts: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
-        AfterValidator(_host_names),
-        Expects('a list of host names, such as ["agents.example.com"] (in the environment with commas between)'),
-    ] = ()
+    allowed_hosts: Annotated[HostNames, _list_of('host names, such as ["agents.example.com"]')] = ()
     """Host names that requests may use, besides loopback ones and that of public_url."""
 
     trusted_proxy: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_several),
+        Texts,
         AfterValidator(_networks),
         Expects('a list of addresses or networks, such as ["10.0.0.5", "172.16.0.0/12"]'),
     ] = ()
     """Trusted proxies in front of this server, which use HTTPS: only their forwarded addresses are used."""
 
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        BeforeValidator(_lower),
-        Expects("debug, info, warning or error"),
+        Literal["debug", "info", "warning", "error"], BeforeValidator(_lower), Expects("debug, info, warning or error")
     ] = "info"
     """The log level: debug logs everything, error only what a person must act on."""
 
@@ -622,7 +562,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True
     """Prices of models without a known price, in dollars per million tokens. As a variable: the table as JSON."""
 
     contexts: Annotated[
-        dict[str, Annotated[int, BeforeValidator(_no_truth), Field(ge=1_024)]],
+        dict[str, Annotated[Count, Field(ge=1_024)]],
         BeforeValidator(_from_json),
         Expects('a table such as "openai-chat:my-model" = 8192, with "*" for all models that say nothing'),
     ] = Field(default={})
