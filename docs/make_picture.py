@@ -32,7 +32,7 @@ from denizen.cli.chat.screen import Screen
 from denizen.cli.chat.talk import Talk
 from denizen.cli.in_process import client_of
 from denizen.clock import Instant, SystemClock, instant
-from denizen.welcome import welcome
+from denizen.first_start import set_up_home
 
 PICTURE = Path(__file__).with_name("chat.svg")
 COLUMNS, ROWS = 84, 40
@@ -59,7 +59,7 @@ async def talk(home: Path) -> None:
     """The program in the picture: `denizen chat lobby` without a server, by the picture's clock."""
     clock = PictureClock()
     async with Runtime(f"sqlite:///{home / 'denizen.db'}", clock=clock) as runtime:
-        world = await welcome(runtime, "Noor")
+        world = await set_up_home(runtime, "Noor")
         async with runtime.living(), client_of(runtime, world.owner) as client:
             me, screen = await client.me(), Screen(home)
             await screen.run(Talk(client, screen, LastSpace(home, me.id), clock, me), "lobby")

@@ -22,7 +22,7 @@ LAYERS = [
     {"cli"},
     {"server", "client"},
     {"__init__"},  # the public names: who is further in imports them from where they live
-    {"welcome"},
+    {"first_start"},
     {"app"},
     {"api", "checker"},
     {"checks"},  # what the checker checks
@@ -256,7 +256,7 @@ def _first_call(function: ast.FunctionDef) -> str | None:
     return None
 
 
-_DEFINE_AGENTS = {"agents/applying.py", "agents/managing.py", "portability/lives.py"}
+_DEFINE_AGENTS = {"agents/applying.py", "agents/managing.py", "portability/agent_import.py"}
 _MANAGE_AGENTS = {"agents/managing.py"}
 ONLY_CALLED_BY = {
     "access.identities.unlink": {"access/people_changes.py"},
@@ -264,11 +264,11 @@ ONLY_CALLED_BY = {
     "access.secrets.remove": {"access/secret_changes.py"},
     "access.tokens.rotate": {"access/token_changes.py"},
     "agents.forking.fork": _MANAGE_AGENTS,
-    "agents.registry.create": {*_DEFINE_AGENTS, "agents/forking.py", "portability/entity_mapping.py", "welcome.py"},
+    "agents.registry.create": {*_DEFINE_AGENTS, "agents/forking.py", "portability/entity_mapping.py", "first_start.py"},
     "agents.registry.delete": {"agents/managing.py", "portability/entity_mapping.py"},
     "agents.registry.edit": _DEFINE_AGENTS,
     "agents.registry.resume": _MANAGE_AGENTS,
-    "agents.registry.suspend": {"agents/managing.py", "portability/lives.py"},
+    "agents.registry.suspend": {"agents/managing.py", "portability/agent_import.py"},
     "agents.registry.try_again": _MANAGE_AGENTS,
     "cycles.budgets.set_organization_budget": {"cycles/organization.py"},
     "inbox.delivery.mark_urgent": _MANAGE_AGENTS,
@@ -291,16 +291,16 @@ ONLY_CALLED_BY = {
     "spaces.directory.attend": {"access/space_changes.py", "agents/applying.py"},
     "spaces.directory.change_space": {"access/space_changes.py", "agents/applying.py"},
     "spaces.directory.create_space": {
-        *{"access/space_changes.py", "agents/applying.py", "bridges/receiving.py", "welcome.py"},
-        *{"portability/spaces.py", "portability/stance_lines.py"},
+        *{"access/space_changes.py", "agents/applying.py", "bridges/receiving.py", "first_start.py"},
+        *{"portability/space_import.py", "portability/stance_lines.py"},
     },
     "spaces.directory.join": {
         *{"access/space_changes.py", "agents/applying.py", "agents/managing.py", "agents/private_spaces.py"},
-        *{"bridges/managing.py", "bridges/receiving.py", "welcome.py"},
+        *{"bridges/managing.py", "bridges/receiving.py", "first_start.py"},
     },
     "spaces.directory.rename": {
         *{"access/people_changes.py", "agents/applying.py", "agents/managing.py", "bridges/applying.py"},
-        "portability/lives.py",
+        "portability/agent_import.py",
     },
     "spaces.directory.rename_organization": {"cycles/organization.py"},
     "spaces.leaving.leave": {

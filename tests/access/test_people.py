@@ -10,9 +10,9 @@ import pytest
 from denizen.access import people, roles, secrets, tokens
 from denizen.access.vault import Vault, keys_in_memory, new_key
 from denizen.errors import HandleTaken, InvalidInput, ModelUnknown, NotFound
+from denizen.first_start import set_up_home
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
-from denizen.welcome import welcome
 from tests.world import World, listening, open_world
 
 
@@ -135,7 +135,7 @@ async def test_the_house_belongs_to_an_owner_who_is_there(small_world: World) ->
     noor, sam, kim = [await small_world.person(name) for name in ("Noor", "Sam", "Kim")]
     await small_world.denizen.db.write(roles.set_role, kim.id, "owner")
     await small_world.denizen.people.remove(noor)
-    assert (await welcome(small_world.denizen, "Nobody")).owner == kim
+    assert (await set_up_home(small_world.denizen, "Nobody")).owner == kim
     assert sam != kim
 
 

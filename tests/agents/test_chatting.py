@@ -6,7 +6,7 @@ from typing import Any
 
 from denizen import call, reply, skip
 from denizen.access.requesters import THIS_PROCESS
-from denizen.agents import chatting, explaining
+from denizen.agents import chatting, why_no_answer
 from denizen.agents.chatting import AnswerState, AwaitedMessage, Question
 from denizen.agents.registry import Agent
 from denizen.ids import AgentId, MessageId, new_id
@@ -35,7 +35,7 @@ def _ask(tx: Tx, noor: Entity, bo: Agent, space: str | None = None) -> AwaitedMe
 
 
 async def answer(world: World, asked: AwaitedMessage) -> AnswerState:
-    return await world.denizen.db.read(explaining.answer_so_far, asked)
+    return await world.denizen.db.read(why_no_answer.answer_so_far, asked)
 
 
 async def told(world: World, asked: AwaitedMessage) -> tuple[str, list[str], str]:

@@ -13,8 +13,8 @@ from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Instant
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
+from denizen.consciousness.system_prompt import Era, Identity
 from denizen.consciousness.window import Budget
 from denizen.ids import AgentId, EntityId, OrganizationId
 from denizen.spaces.directory import Entity, Space

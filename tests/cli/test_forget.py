@@ -16,9 +16,9 @@ from denizen import Runtime, reply, scripted
 from denizen.cli.forget import show
 from denizen.cli.home import make_home
 from denizen.cli.main import app
+from denizen.first_start import set_up_home
 from denizen.server.shapes.forgetting import receipt_out
 from denizen.settings.loading import load
-from denizen.welcome import welcome
 from tests.cli.conftest import Run
 from tests.properties.house import everything
 
@@ -49,7 +49,7 @@ def message_id(run: Run) -> str:
     """Sam has told Ada something in the cellar, and she has repeated it. There are two attics."""
 
     async def live(denizen: Runtime) -> str:
-        world = await welcome(denizen, "Noor")
+        world = await set_up_home(denizen, "Noor")
         ada = await denizen.people.find("ada", organization=world.owner.organization_id)
         await denizen.agents.edit(ada.id, model="mine")
         sam = await denizen.people.create("Samantha Quill", handle="sam")

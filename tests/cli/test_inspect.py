@@ -19,11 +19,11 @@ from denizen.cli.home import make_home
 from denizen.cli.inspect import show
 from denizen.cli.main import app
 from denizen.cycles.budgets import BudgetSettings
+from denizen.first_start import set_up_home
 from denizen.models.prices import Price
 from denizen.models.tokens import estimate_message
 from denizen.server.shapes.minds import mind_out
 from denizen.settings.loading import load
-from denizen.welcome import welcome
 from tests.consciousness.past import eventful_life
 from tests.world import World, open_world
 
@@ -138,7 +138,7 @@ def test_the_commands_work_while_the_house_is_lived_in(environ: dict[str, str]) 
         make_home(settings)
         model = scripted(reply("Hello."), "Greeted.", reply("Yes."), "Agreed.")
         async with Runtime(settings.database_url, models={"mine": model}) as denizen:
-            world = await welcome(denizen, "Noor")
+            world = await set_up_home(denizen, "Noor")
             ada = await denizen.people.find("ada", organization=world.owner.organization_id)
             await denizen.agents.edit(ada.id, model="mine")
             room = await denizen.spaces.create("Room", [world.owner, ada])

@@ -16,9 +16,9 @@ from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
 from denizen.cli.api import open_api
 from denizen.cli.home import make_home
+from denizen.first_start import set_up_home
 from denizen.settings.loading import load
 from denizen.shapes.minds import RequestOut
-from denizen.welcome import welcome
 
 pytestmark = pytest.mark.usefixtures("ready_home")
 
@@ -40,7 +40,7 @@ def lived(run: Run) -> Run:
             "Said goodbye.",
         )
         async with Runtime(settings.database_url, models={"mine": model}) as denizen:
-            world = await welcome(denizen, "Noor")
+            world = await set_up_home(denizen, "Noor")
             ada = await denizen.people.find("ada", organization=world.owner.organization_id)
             await denizen.agents.edit(ada.id, model="mine")
             bert = await denizen.people.create("Bert", organization=world.owner.organization_id)

@@ -27,7 +27,7 @@ from denizen.storage.schema import entities, messages
 from tests.browser import open_browser
 from tests.clients.conftest import environment
 from tests.server.conftest import served
-from tests.server.test_spoken_for import people
+from tests.server.test_on_behalf_of import people
 from tests.servers import free_port
 from tests.world import as_text, open_world
 

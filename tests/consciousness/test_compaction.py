@@ -21,7 +21,7 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.compaction import CompactedMind, FullMind
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.consciousness.window import budget
 from denizen.errors import LeaseLost
 from denizen.ids import AgentId, CycleId, new_id

@@ -23,7 +23,7 @@ from denizen.consciousness.recollection import (
     glance,
     is_relevant,
 )
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.consciousness.window import budget
 from denizen.cycles.opening import OpenedCycle, Waking, open_cycle
 from denizen.cycles.recalling import remind

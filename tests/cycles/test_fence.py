@@ -15,7 +15,7 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import awareness, budgets, calling, ending, opening, triage
 from denizen.cycles.budgets import Allowance, Amount, Refusal

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from denizen import call, forever, reply, tool
-from denizen.consciousness.selfhood import INSTRUCTIONS, RULES
 from denizen.consciousness.settings import profile_for
+from denizen.consciousness.system_prompt import INSTRUCTIONS, RULES
 from denizen.errors import ModelRejected
 from denizen.models.scripted import ScriptedModel, Turn
 from tests.world import World, as_text

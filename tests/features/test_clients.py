@@ -23,12 +23,12 @@ from tests.server import test_a2a
 from tests.server.conftest import House, served
 from tests.server.test_mcp_server import client_of
 from tests.server.test_mcp_server import text as text_of_result
+from tests.server.test_on_behalf_of import answering, as_user, say, speaking_token, texts_in
 from tests.server.test_openai import client, said
+from tests.server.test_openai_options import WEATHER
 from tests.server.test_panels import BOTH, speaking
-from tests.server.test_requested import WEATHER
 from tests.server.test_resending import ask, counting, transcript, turns
 from tests.server.test_side_tasks import TITLE, task_or_life
-from tests.server.test_spoken_for import answering, as_user, say, speaking_token, texts_in
 from tests.world import open_world
 
 

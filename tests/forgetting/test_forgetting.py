@@ -16,8 +16,8 @@ from denizen.agents.registry import Agent
 from denizen.checker import check_deeply
 from denizen.errors import ContentRefused, InvalidInput, NotFound
 from denizen.forgetting import redacting
-from denizen.forgetting.places import PLACES
 from denizen.forgetting.redacting import Redactor
+from denizen.forgetting.text_columns import PLACES
 from denizen.ids import MessageId
 from denizen.inbox import statuses
 from denizen.models.scripted import Info, Turn

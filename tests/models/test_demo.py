@@ -24,7 +24,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.clock import SECOND
-from denizen.consciousness.selfhood import Identity, Surroundings, describe_space, render
+from denizen.consciousness.system_prompt import Identity, Surroundings, describe_space, render
 from denizen.cycles import answering
 from denizen.ids import AgentId, CycleId, EntityId, OrganizationId, SpaceId
 from denizen.inbox.events import Event

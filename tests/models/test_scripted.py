@@ -25,7 +25,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import DenizenError, ModelOverloaded, ModelUnreachable
-from denizen.models.partial import PartialArguments
+from denizen.models.partial_json import PartialArguments
 from denizen.models.request import RunningAnswer, stream
 from denizen.models.scripted import Call, ScriptedModel, call, forever, reply, say, scripted, skip, think
 from denizen.models.tokens import estimate_message

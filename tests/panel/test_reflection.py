@@ -22,7 +22,7 @@ from denizen.models.scripted import Info, ScriptedModel, Turn, forever
 from denizen.panel import advisor_stances, reflection_cursor
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
-from denizen.panel.reflecting import PanelReflection, panel_purse
+from denizen.panel.reflecting import PanelReflection, panel_utility_budget
 from denizen.reflection.cursor import PANEL_CURSOR, Claimant
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.stance_store import VOICES, ReflectedTurn, Run
@@ -432,11 +432,11 @@ async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: Wor
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
     kit = small_world.denizen.panel_deps()
-    purse, named = panel_purse(kit, panel), await kit.model_for(panel.organization_id, "utility")
-    first = await purse.keep(named, Usage(300, 300))
+    budget, named = panel_utility_budget(kit, panel), await kit.model_for(panel.organization_id, "utility")
+    first = await budget.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
-        await purse.keep(named, Usage(300, 300))
+        await budget.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
-        await panel_purse(kit, panel).keep(named, Usage(300, 300))
-    await purse.pay(named, first, None)
-    assert await purse.keep(named, Usage(300, 300)) is not None
+        await panel_utility_budget(kit, panel).keep(named, Usage(300, 300))
+    await budget.pay(named, first, None)
+    assert await budget.keep(named, Usage(300, 300)) is not None

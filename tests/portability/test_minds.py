@@ -20,9 +20,9 @@ from denizen.memory.changes import MemoryChange
 from denizen.memory.items import MemoryItem
 from denizen.memory.policy import Policy
 from denizen.models.scripted import Info, Turn
-from denizen.portability.lives import check_agent
+from denizen.portability.agent_import import check_agent
 from denizen.portability.reading import ExportFile
-from denizen.portability.spaces import check_space
+from denizen.portability.space_import import check_space
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from tests.databases import with_tables

@@ -16,7 +16,7 @@ from denizen.ids import SpaceId
 from denizen.models.scripted import Info, Turn, call
 from denizen.panel.panels import Panel
 from denizen.portability.reading import ExportFile
-from denizen.portability.spaces import check_space
+from denizen.portability.space_import import check_space
 from denizen.spaces.directory import Entity
 from tests.databases import with_tables
 from tests.panel.test_reflection import board as reflecting_board

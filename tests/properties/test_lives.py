@@ -35,8 +35,8 @@ from denizen.consciousness import log
 from denizen.consciousness import mind as minds
 from denizen.consciousness.lease import LEASE_SECONDS, Lease
 from denizen.consciousness.log import Entry
-from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
+from denizen.consciousness.system_prompt import Era, Identity
 from denizen.consciousness.window import budget
 from denizen.cycles import calling, ending
 from denizen.cycles.answering import CheckedText

@@ -30,7 +30,7 @@ from denizen.consciousness import compaction, mind
 from denizen.consciousness import lease as leases
 from denizen.consciousness.compaction import CompactedMind
 from denizen.consciousness.recall.searching import search
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.consciousness.window import budget
 from denizen.cycles.records import calls_of
 from denizen.errors import ModelRejected

@@ -24,9 +24,9 @@ from denizen.consciousness import layers, log
 from denizen.errors import DenizenError, ImportInvalid
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.portability import lines as kinds_of_lines
-from denizen.portability.lives import check_agent
+from denizen.portability.agent_import import check_agent
 from denizen.portability.reading import ExportFile
-from denizen.portability.spaces import check_space
+from denizen.portability.space_import import check_space
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage import schema

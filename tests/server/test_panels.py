@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage
 from denizen.client import Client
 from denizen.errors import ModelKeyRejected
 from denizen.models.scripted import Info, Turn, call, forever, think
-from denizen.server.paneling import STOPPING
+from denizen.server.openai_panels import STOPPING
 from tests.hesitation import Hesitation
 from tests.server.conftest import House
 from tests.world import as_text

@@ -14,7 +14,7 @@ from denizen import call, reply, scripted
 from denizen.models.scripted import forever
 from tests.server.conftest import House
 from tests.server.test_openai import client
-from tests.server.test_requested import Verdict
+from tests.server.test_openai_options import Verdict
 from tests.server.test_resending import counting
 from tests.server.test_side_tasks import TITLE, task_or_life
 

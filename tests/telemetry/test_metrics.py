@@ -285,7 +285,7 @@ def test_every_metric_is_on_the_page() -> None:
 def test_every_attribute_is_on_the_page() -> None:
     """Each that the code can set, and no other."""
     source = Path(gauges.__file__).parents[1]
-    files = ("cycles/watching.py", "server/observing.py", "telemetry/traces.py")
+    files = ("cycles/watching.py", "server/request_telemetry.py", "telemetry/traces.py")
     code = "".join((source / each).read_text() for each in files)
     pattern = r"((?:gen_ai|denizen|http|error|service)\.[a-z_]+(?:\.[a-z_]+)*)"
     used = set(re.findall(rf'"{pattern}"', code)) - {"http.response.start"}  # which is ASGI's

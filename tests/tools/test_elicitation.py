@@ -22,8 +22,8 @@ from denizen.errors import AlreadySettled, InvalidInput, NotAllowed
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call
-from denizen.tools.elicitation import LONGEST_MESSAGE, ServerQuestion, is_complete, read_answer
-from denizen.tools.eliciting import Eliciting
+from denizen.tools.elicitation_forms import LONGEST_MESSAGE, ServerQuestion, is_complete, read_answer
+from denizen.tools.elicitation_requests import ElicitationRequests
 from denizen.tools.schemas import UnusableSchema
 from denizen.tools.settings import McpServer
 from tests import warm
@@ -249,7 +249,7 @@ async def test_a_question_whose_process_died_is_void_and_the_outcome_is_unknown(
     async with asked(ready_url, restaurant(seconds=1), *turns) as (there, running):
         question = await there.question()
         await running
-        monkeypatch.setattr(Eliciting, "withdraw", _nothing)  # It dies: it has no time for that.
+        monkeypatch.setattr(ElicitationRequests, "withdraw", _nothing)  # It dies: it has no time for that.
     again = World(ready_url)
     again._models.update(there.world._models)
     again.clock.advance(3 * 60)

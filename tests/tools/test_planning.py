@@ -11,7 +11,7 @@ import pytest
 
 from denizen import call, failpoints, forever, reply, scripted
 from denizen.agents.registry import Agent
-from denizen.consciousness.selfhood import INSTRUCTIONS
+from denizen.consciousness.system_prompt import INSTRUCTIONS
 from denizen.errors import OutcomeUnknown
 from denizen.models.scripted import Call
 from denizen.plans.goals import MOST_GOALS, Goal

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from denizen.access import audit, identities, people, roles, spoken_for, tokens
+from denizen.access import audit, identities, on_behalf_of, people, roles, tokens
 from denizen.access.identities import Identity
 from denizen.access.people import Profile
 from denizen.access.requesters import Requester
@@ -118,7 +118,7 @@ def link_identity(
     token speaks.
     """
     person = _linkable(tx, by, named)
-    issuer = provider if token is None else spoken_for.issuer_of(_speaking(tx, by, token).id)
+    issuer = provider if token is None else on_behalf_of.issuer_of(_speaking(tx, by, token).id)
     if issuer is None:
         raise InvalidInput("This server has no identity provider: set oidc.issuer and oidc.audience.")
     audit.record(tx, by.home(tx), by.actor, "link_identity", person, issuer=issuer)

@@ -15,12 +15,12 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, U
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 
-from denizen.agents import paying
+from denizen.agents import memory_budget
 from denizen.agents.registry import Agent
 from denizen.consciousness import chapters, compaction
 from denizen.consciousness.chapters import ChapterCycles, SourceCycle, UnusableNotes
 from denizen.consciousness.layers import Note, NoteKind
-from denizen.cycles.purse import Payer, Purse
+from denizen.cycles.utility_budget import Payer, UtilityBudget
 from denizen.errors import StorageError, explained
 from denizen.ids import AgentId
 from denizen.memory import asking
@@ -69,7 +69,7 @@ class ChapterWriter:
     agent: Agent
     model: Callable[[], Awaitable[tuple[str, Model]]]
     """Returns the model that writes, with its full name."""
-    purse: Purse
+    budget: UtilityBudget
 
     async def write_next(self) -> bool:
         """Write the newest chapter that is missing. False if none is, none may be tried now, or it failed."""
@@ -83,7 +83,7 @@ class ChapterWriter:
         ):
             return False
         notes, spent, reserved, problem = await self._ask_for_all(made)
-        kept = await self.db.write(keep_chapter, self.purse.payer, agent_id, made, notes, spent, reserved)
+        kept = await self.db.write(keep_chapter, self.budget.payer, agent_id, made, notes, spent, reserved)
         about = {"agent": agent_id, "first": made.first}
         if notes is None:
             log_line.warning("chapter not written", **about, problem=problem)
@@ -113,12 +113,12 @@ class ChapterWriter:
 
     async def _ask(self, part: Sequence[SourceCycle], failures: int, name: str, model: Model) -> ModelAnswer[Notes]:
         async def reserve(need: Usage) -> RequestReservation:
-            return await paying.reserve(self.purse, name, model, need)
+            return await memory_budget.reserve(self.budget, name, model, need)
 
         numbers = [each.number for each in part]
         wanted = MemoryTask(SHAPE, MOST_TOKENS, lambda text: _read(text, numbers))
         messages = question(part, self.agent.definition.zone, failures)
-        return await asking.ask_for(wanted, messages, model, name, self.purse.deps.prices, reserve)
+        return await asking.ask_for(wanted, messages, model, name, self.budget.deps.prices, reserve)
 
 
 def question(part: Sequence[SourceCycle], zone: str, failures: int) -> list[ModelMessage]:
@@ -160,5 +160,5 @@ def keep_chapter(
         chapters.give_up(tx, agent_id, made, failed=notes is None)
     used = spent if spent.input_tokens or spent.output_tokens else None
     if used is not None or reserved:
-        paying.charge(tx, payer, used, reserved)
+        memory_budget.charge(tx, payer, used, reserved)
     return kept

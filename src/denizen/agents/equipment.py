@@ -25,7 +25,6 @@ from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.deps import CycleDeps
-from denizen.cycles.purse import AgentPayer, Purse, PurseDeps
 from denizen.cycles.reflecting import reflect_on_next
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
@@ -34,6 +33,7 @@ from denizen.cycles.speaking import LiveTexts
 from denizen.cycles.steps import Choose, PrepareStep
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
+from denizen.cycles.utility_budget import AgentPayer, UtilityBudget, UtilityBudgetDeps
 from denizen.errors import (
     InvalidInput,
     ModelError,
@@ -216,7 +216,7 @@ class Equipment:
             return False
         if await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
             return False
-        writer = ChapterWriter(self.db, agent, partial(self._writer_of, agent), self.purse_of(agent, "memory"))
+        writer = ChapterWriter(self.db, agent, partial(self._writer_of, agent), self.utility_budget_of(agent, "memory"))
         return await writer.write_next()
 
     async def _writer_of(self, agent: Agent) -> NamedModel:
@@ -235,14 +235,14 @@ class Equipment:
             settings=agent.definition.reflection,
             configuration=self.prompt_config.configuration(),
             model_for=model_for,
-            purse=self.purse_of(agent, "reflection"),
+            budget=self.utility_budget_of(agent, "reflection"),
             classifier=self.prompt_config.classifier,
         )
 
-    def purse_of(self, agent: Agent, purpose: str) -> Purse:
+    def utility_budget_of(self, agent: Agent, purpose: str) -> UtilityBudget:
         """Pays from this agent's budget for calls outside of its cycles; its ledger names the purpose."""
-        deps = PurseDeps(self.db, self.clock, self.prices, self.server_budget, self.telemetry.metrics)
-        return Purse(deps, AgentPayer(agent.id, agent.entity.organization_id, agent.definition.budget, purpose))
+        deps = UtilityBudgetDeps(self.db, self.clock, self.prices, self.server_budget, self.telemetry.metrics)
+        return UtilityBudget(deps, AgentPayer(agent.id, agent.entity.organization_id, agent.definition.budget, purpose))
 
     async def utility_model_of(self, agent: Agent) -> NamedModel:
         """The cheap model of the provider of this agent's model."""

@@ -21,7 +21,7 @@ from denizen.consciousness import eras, log, privacy
 from denizen.consciousness.log import Entry, text_of
 from denizen.consciousness.privacy import Reader, stand_in
 from denizen.consciousness.recall.fetching import RecalledPassage
-from denizen.consciousness.selfhood import Era
+from denizen.consciousness.system_prompt import Era
 from denizen.consciousness.window import budget, shown
 from denizen.cycles import budgets
 from denizen.cycles.accounting import Sums

@@ -17,9 +17,9 @@ from sqlalchemy import Text, and_, bindparam, func, or_, select
 from denizen.access.requesters import Requester
 from denizen.agents import managing, registry, resending
 from denizen.agents.chatting import AwaitedMessage, Question
-from denizen.agents.explaining import answer_so_far
 from denizen.agents.private_spaces import private_space_id
 from denizen.agents.registry import Agent
+from denizen.agents.why_no_answer import answer_so_far
 from denizen.errors import InvalidInput, NotFound, existing
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.spaces import directory, posting

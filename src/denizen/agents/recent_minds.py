@@ -12,7 +12,7 @@ from typing import Final
 from denizen.clock import SECOND, Instant
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.consciousness.window import Budget
 from denizen.ids import AgentId
 

@@ -30,7 +30,7 @@ from denizen.consciousness import mind as minds
 from denizen.consciousness.compaction import WITH_A_WRITER, CompactedMind, FullMind, Unfinished
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
 from denizen.cycles.budgets import release_due

@@ -16,7 +16,7 @@ from denizen.agents import registry
 from denizen.agents.equipment import Equipment
 from denizen.agents.registry import Agent
 from denizen.cycles.ledger import Charge, charge_of
-from denizen.cycles.purse import Purse
+from denizen.cycles.utility_budget import UtilityBudget
 from denizen.errors import InvalidInput
 from denizen.panel.asking import PanelDeps
 from denizen.panel.costs import PanelPayer
@@ -47,17 +47,19 @@ async def answer_for_agent(equipment: Equipment, agent: Agent, lines: Sequence[T
     """Answer with the utility model of this agent, which pays. Raises `InvalidInput` if the agent is suspended."""
     if await equipment.db.read(registry.status, agent.id) == "suspended":
         raise InvalidInput(f"{agent.name} is suspended. Resume it first.")
-    return await _answer(await equipment.utility_model_of(agent), equipment.purse_of(agent, "side task"), lines)
+    return await _answer(
+        await equipment.utility_model_of(agent), equipment.utility_budget_of(agent, "side task"), lines
+    )
 
 
 async def answer_for_panel(deps: PanelDeps, panel: Panel, lines: Sequence[TaskMessage]) -> SideTaskAnswer:
     """The same for a panel."""
     named = await deps.model_for(panel.organization_id, deps.utility_model_of(panel.settings))
-    return await _answer(named, Purse(deps.purse_deps, PanelPayer(panel)), lines)
+    return await _answer(named, UtilityBudget(deps.utility_budget_deps, PanelPayer(panel)), lines)
 
 
-async def _answer(named: NamedModel, purse: Purse, lines: Sequence[TaskMessage]) -> SideTaskAnswer:
+async def _answer(named: NamedModel, budget: UtilityBudget, lines: Sequence[TaskMessage]) -> SideTaskAnswer:
     parts = [SystemPromptPart(each.text) if each.role == "system" else UserPromptPart(each.text) for each in lines]
     asked: list[ModelMessage] = [ModelRequest(parts=[each]) for each in parts]
-    response = await paid_call(purse, named, asked, tokens=TOKENS)
-    return SideTaskAnswer(response.text or "", charge_of(response, named[0], purse.deps.prices))
+    response = await paid_call(budget, named, asked, tokens=TOKENS)
+    return SideTaskAnswer(response.text or "", charge_of(response, named[0], budget.deps.prices))

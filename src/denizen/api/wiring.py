@@ -81,12 +81,12 @@ if TYPE_CHECKING:
     from denizen.memory.rolling import ConversationInfo
     from denizen.memory.settings import MemoryOptions
     from denizen.memory.summarizing import Keeper
-    from denizen.models.offered import OfferedModels
+    from denizen.models.provider_models import OfferedModels
     from denizen.panel.asking import PanelDeps
     from denizen.panel.moderator import Moderator
     from denizen.panel.reflecting import PanelReflection
     from denizen.reflection.sentiment import Classifier
-    from denizen.tools.eliciting import Eliciting
+    from denizen.tools.elicitation_requests import ElicitationRequests
     from denizen.tools.mcp import McpTrouble
     from denizen.tools.outbound import Outbound
 
@@ -185,7 +185,7 @@ class Wiring:
         """The metrics and traces of this runtime; by default metrics only."""
         self.prompt_config = PromptConfig(presets, prompts, classifier, self.model_catalog.check_name)
         """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
-        self._outside = Outside(self.clock, self.answer_address, self._make_eliciting, _SignIns(self))
+        self._outside = Outside(self.clock, self.answer_address, self._make_elicitation, _SignIns(self))
         self.draining = False
         """Whether it was told to stop: clients are sent to other instances, and no cycle is begun here."""
         self._memory = memory
@@ -260,9 +260,9 @@ class Wiring:
         return self.server_models.default
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
-        from denizen.agents import paying
+        from denizen.agents import memory_budget
         from denizen.agents.advising import Advising, MemoryLookups
-        from denizen.cycles.purse import PurseDeps
+        from denizen.cycles.utility_budget import UtilityBudgetDeps
         from denizen.memory import sinks
         from denizen.memory.reminding import Reminder
         from denizen.memory.settings import Configuration
@@ -283,8 +283,8 @@ class Wiring:
             self.clock,
             configuration,
             self._utility_model,
-            paying.MemoryPurse(PurseDeps(self.db, self.clock, self.prices, self.server_budget)).reserve,
-            paying.pay,
+            memory_budget.MemoryBudget(UtilityBudgetDeps(self.db, self.clock, self.prices, self.server_budget)).reserve,
+            memory_budget.pay,
             _review_profiles,
             None if sink is None else sink(self.db, self.embedder),
             self.embedder,
@@ -632,7 +632,7 @@ class Wiring:
     @cached_property
     def offered_models(self) -> OfferedModels:
         """What providers have said that they offer."""
-        from denizen.models.offered import OfferedModels
+        from denizen.models.provider_models import OfferedModels
 
         return OfferedModels(self.model_catalog, self.clock)
 
@@ -692,10 +692,10 @@ class Wiring:
             store_file=self.store_file,
         )
 
-    def _make_eliciting(self) -> Eliciting:
-        from denizen.tools.eliciting import Eliciting
+    def _make_elicitation(self) -> ElicitationRequests:
+        from denizen.tools.elicitation_requests import ElicitationRequests
 
-        return Eliciting(self.db, self._bus, self.instance)
+        return ElicitationRequests(self.db, self._bus, self.instance)
 
     async def load_secret(self, organization_id: OrganizationId, name: str) -> str | None:
         """The value of a secret of the organization."""

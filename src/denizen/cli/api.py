@@ -18,8 +18,8 @@ from rich.text import Text
 
 from denizen.cli.chat.finding import find_space
 from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.fast_import import importing
 from denizen.cli.home import TOKEN_FILE, kept_token, running_server
-from denizen.cli.importing import importing
 from denizen.client import Client, Space
 from denizen.errors import InvalidInput, ServerError, TokenRefused
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from denizen.app import Runtime
     from denizen.cycles.budgets import BudgetSettings
     from denizen.cycles.server_models import ServerModels
+    from denizen.first_start import World
     from denizen.memory.settings import MemoryOptions
     from denizen.models.prices import Price
     from denizen.telemetry.telemetry import Telemetry
-    from denizen.welcome import World
 
 CONNECT_SECONDS: Final = 2
 LOCK_FOLDER: Final = "instances"
@@ -112,13 +112,13 @@ class OpenedHome:
 @asynccontextmanager
 async def open_home(settings: Settings) -> AsyncGenerator[OpenedHome]:
     """Opens the runtime, with a world in it, inside the block; agents do not run yet."""
-    from denizen.welcome import welcome
+    from denizen.first_start import set_up_home
 
     make_home(settings)
     telemetry = telemetry_of(settings.telemetry)
     runtime = await runtime_of(settings, telemetry)
     async with aclosing(telemetry), runtime:
-        yield OpenedHome(runtime, await welcome(runtime, owner_name()))
+        yield OpenedHome(runtime, await set_up_home(runtime, owner_name()))
 
 
 async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> Runtime:
@@ -167,7 +167,7 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     from denizen.app import Runtime
     from denizen.cycles.server_models import FOUND_NOTHING
     from denizen.files.storing import FileLimits
-    from denizen.welcome import welcome
+    from denizen.first_start import set_up_home
 
     make_home(settings)
     public_url = settings.public_url or server_url(settings)
@@ -184,7 +184,7 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
         prompts=settings.profiles.prompts,
         **secret_options(settings),
     ) as runtime:
-        yield runtime, await welcome(runtime, owner_name())
+        yield runtime, await set_up_home(runtime, owner_name())
 
 
 async def server_models_of(settings: Settings) -> ServerModels:

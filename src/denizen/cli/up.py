@@ -21,9 +21,10 @@ from denizen import __version__
 from denizen.access import secrets, tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, labelled, stderr, stdout
+from denizen.cli.fast_import import importing
 from denizen.cli.home import TOKEN_FILE, announced_address, open_home
-from denizen.cli.importing import importing
 from denizen.errors import DenizenError
+from denizen.first_start import World
 from denizen.ids import EntityId, OrganizationId
 from denizen.masking import masked
 from denizen.notifications.pushing import Pusher
@@ -41,7 +42,6 @@ from denizen.spaces.directory import Entity
 from denizen.spaces.handles import MAX_NAME_CHARS
 from denizen.storage.database import Tx
 from denizen.tools.outbound import Outbound
-from denizen.welcome import World
 
 
 def up(

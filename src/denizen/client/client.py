@@ -9,9 +9,9 @@ from denizen.client.files import Files
 from denizen.client.memories import Memories
 from denizen.client.minds import Minds
 from denizen.client.panels import Panels
-from denizen.client.places import Places
+from denizen.client.spaces import Spaces
 from denizen.client.stances import Stances
 
 
-class Client(Places, Files, Agents, Minds, Stances, Memories, Panels, Bridges, Administration):
+class Client(Spaces, Files, Agents, Minds, Stances, Memories, Panels, Bridges, Administration):
     """Use it as `async with Client(url, token) as denizen`. Agents and entities are named by id or by `@handle`."""

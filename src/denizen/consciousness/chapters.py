@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND, Instant, moment, zone_or_utc
-from denizen.consciousness import log, receipts
+from denizen.consciousness import log, missing_facts
 from denizen.consciousness.layers import RECEIPT, Note, NoteKind
 from denizen.consciousness.log import Entry
 from denizen.ids import AgentId
@@ -253,7 +253,7 @@ def with_receipts(part: Sequence[SourceCycle], notes: Mapping[int, Sequence[Note
     for each in part:
         written = list(notes.get(each.number, ()))
         told = " ".join(note.text for note in written) or each.summary
-        receipt = receipts.missing(_original(each), told)
+        receipt = missing_facts.missing(_original(each), told)
         found[each.number] = [*written, *([Note(RECEIPT, receipt)] if receipt else [])]
     return found
 

@@ -13,14 +13,14 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
-from denizen.consciousness import chapters, conversation_summaries, eras, layers, selfhood
+from denizen.consciousness import chapters, conversation_summaries, eras, layers, system_prompt
 from denizen.consciousness.conversation_summaries import Summaries
 from denizen.consciousness.layers import Digest, LayerCycle, Segment, Shape
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import Profile, WindowSettings
+from denizen.consciousness.system_prompt import Era, Identity
 from denizen.consciousness.window import Budget, first_of_last, keep, shown
 from denizen.ids import AgentId
 from denizen.inbox.format import speaker
@@ -100,7 +100,7 @@ def is_outdated(tx: Tx, mind: Mind) -> bool:
     row = tx.one(_era, agent_id=agent_id)
     assert row is not None
     version, last_cycle_at, began_at = row
-    if not selfhood.era_ends(tx.now, version=mind.version, era_version=version, last_cycle_at=last_cycle_at):
+    if not system_prompt.era_ends(tx.now, version=mind.version, era_version=version, last_cycle_at=last_cycle_at):
         return False
     return mind.window.strategy == "rolling" or chapters.any_since(tx, agent_id, began_at or 0)
 
@@ -140,9 +140,9 @@ def compact(tx: Tx, lease: Lease, mind: FullMind) -> CompactedMind | Unfinished:
     row = tx.one(_mind, agent_id=lease.agent_id)
     assert row is not None
     count, window_from, news = row
-    seen = selfhood.surroundings(tx, lease.agent_id)
-    characters = selfhood.list_characters(mind.budget.inbox)
-    text = selfhood.render(mind.identity, seen, characters=characters, compacted=True, profile=mind.profile)
+    seen = system_prompt.surroundings(tx, lease.agent_id)
+    characters = system_prompt.list_characters(mind.budget.inbox)
+    text = system_prompt.render(mind.identity, seen, characters=characters, compacted=True, profile=mind.profile)
     room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
     characters = _layer_characters(mind, room)
     written = _read_summaries(tx, mind, characters)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, case
 
-from denizen.consciousness.selfhood import Era, Facts
+from denizen.consciousness.system_prompt import Era, Facts
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, insert_into, select_where, update_where
 from denizen.storage.schema import minds, selves

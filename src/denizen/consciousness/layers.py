@@ -18,7 +18,7 @@ from heapq import nlargest
 from typing import Any, Final, Literal, NamedTuple
 
 from denizen.clock import Instant, moment, zone_or_utc
-from denizen.consciousness.substance import substance
+from denizen.consciousness.line_weights import line_weight
 from denizen.consciousness.summary import is_derived
 from denizen.inbox.format import kept_speaker, one_line, plain_name, quoted_name
 
@@ -238,14 +238,14 @@ def weight(lived: LayerCycle, novelty: float = 0.0) -> int:
     was with. Not how long it is: a short decision outweighs a long chat.
     """
     known = (*lived.people.values(), *lived.places.values())
-    words = 0 if is_derived(lived.summary) else 20 + substance(lived.summary, known) + int(_NOVELTY * novelty)
+    words = 0 if is_derived(lived.summary) else 20 + line_weight(lived.summary, known) + int(_NOVELTY * novelty)
     return words + _weight_of_deeds(lived)
 
 
 def _note_weight(note: Note, lived: LayerCycle, novelty: float) -> int:
     """How significant a note is. A receipt is a list of names and numbers: it only counts as new."""
     known = (*lived.people.values(), *lived.places.values())
-    holds = 0 if note.kind == RECEIPT else _WORTH[note.kind] + substance(note.text, known)
+    holds = 0 if note.kind == RECEIPT else _WORTH[note.kind] + line_weight(note.text, known)
     return 20 + holds + int(_NOVELTY * novelty) + _weight_of_deeds(lived)
 
 

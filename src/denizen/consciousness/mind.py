@@ -14,8 +14,8 @@ from denizen.consciousness import eras, log, privacy
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.log import Entry
 from denizen.consciousness.privacy import Reader
-from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
+from denizen.consciousness.system_prompt import Era, Identity
 from denizen.consciousness.window import Budget, keep, shown
 from denizen.ids import AgentId, CycleId
 from denizen.models.pictures import pictures_of

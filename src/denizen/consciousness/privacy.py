@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, literal, select, union_all
 
 from denizen.consciousness import conversation_summaries, layers
 from denizen.consciousness.log import Entry
-from denizen.consciousness.selfhood import OF_SPACES, Era, fact_in, surroundings
+from denizen.consciousness.system_prompt import OF_SPACES, Era, fact_in, surroundings
 from denizen.ids import AgentId, CycleId, EntityId
 from denizen.inbox.events import FROM_SPACES, Event
 from denizen.models import codec

@@ -77,7 +77,7 @@ from denizen.inbox import stop_requests
 from denizen.inbox.delivery import DEAD_AFTER, INTERRUPTED_AT_MOST
 from denizen.inbox.format import sender_name
 from denizen.leased_tasks import let_go
-from denizen.models import caching, forcing, learned, overflow, request, thinking
+from denizen.models import caching, forced_tools, learned, overflow, request, thinking
 from denizen.models.pictures import sees
 from denizen.models.prices import Usage, expected_cost
 from denizen.models.tokens import PER_MESSAGE, estimate
@@ -687,11 +687,11 @@ class _Thinking:
             return cast(ModelSettings, {**settings, **caching.settings(self._model, self._mind.lease.agent_id)})
         if self._plan.tool_choice != "auto":
             settings["tool_choice"] = self._plan.tool_choice
-        forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
+        forced = forced_tools.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
         if (allowed := self._allowed) is not None and not (self._in_last_step or self._plan.strict):
-            forced = forcing.among(self._model, allowed, self._plan.tool_choice)
+            forced = forced_tools.among(self._model, allowed, self._plan.tool_choice)
         if self._must_call:
-            forced = forcing.any_tool(self._model)
+            forced = forced_tools.any_tool(self._model)
         return cast(ModelSettings, {**settings, **forced, **caching.settings(self._model, self._mind.lease.agent_id)})
 
     @property

@@ -14,10 +14,10 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select
 
 from denizen.bus.streams import AgentStatus, CycleChanged, StreamAborted, agent_topic, space_topic
-from denizen.consciousness import eras, log, privacy, recollection, selfhood
+from denizen.consciousness import eras, log, privacy, recollection, system_prompt
 from denizen.consciousness.lease import Lease, fence
-from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import Profile
+from denizen.consciousness.system_prompt import Era, Identity
 from denizen.cycles import requested, seeing, triage
 from denizen.cycles.ending import interrupt_cycle, undo_cycle
 from denizen.cycles.pausing import stays_paused
@@ -147,7 +147,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> OpenedCycle | Stale | Re
     characters = event_characters(room)
     batch = batch[: take_that_fit(batch, max_tokens=room, text_chars=characters)]
     era, told = None, _Told()
-    if selfhood.era_ends(tx.now, version=version, era_version=era_version, last_cycle_at=last_cycle_at):
+    if system_prompt.era_ends(tx.now, version=version, era_version=era_version, last_cycle_at=last_cycle_at):
         era = _renew_self(tx, waking, news)
     elif news != news_told:
         told = _tell_news(tx, waking, news, batch)
@@ -203,17 +203,17 @@ class _Brought:
 def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _Told:
     agent_id = waking.identity.entity.id
     at_hand = [SpaceId(event.space_id) for event in batch if event.space_id is not None]
-    seen = selfhood.surroundings(tx, agent_id, at_hand)
+    seen = system_prompt.surroundings(tx, agent_id, at_hand)
     before: dict[str, str] = json.loads(value(tx, _told, agent_id=agent_id) or "{}")
-    unseen = selfhood.out_of_sight(tx, agent_id, before, seen)
+    unseen = system_prompt.out_of_sight(tx, agent_id, before, seen)
     before = {key: line for key, line in before.items() if key not in unseen}
-    lines = selfhood.news(before, seen, characters=selfhood.list_characters(waking.inbox_tokens))
+    lines = system_prompt.news(before, seen, characters=system_prompt.list_characters(waking.inbox_tokens))
     return _Told(lines, json.dumps({"news": news, "facts": seen.facts}, ensure_ascii=False))
 
 
 def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event], told: _Told) -> _Told:
     """The text for the profiles of this cycle, added to `told`; with what the cycle stores of them until it ends."""
-    characters = selfhood.list_characters(waking.inbox_tokens)
+    characters = system_prompt.list_characters(waking.inbox_tokens)
     turns = choosing.choose_for(tx, waking.identity.entity.id, batch, by, characters=characters)
     if not turns:
         return told
@@ -224,10 +224,10 @@ def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event]
 def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     """Render the self anew. If it is unchanged, the old era continues: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
-    seen = selfhood.surroundings(tx, agent_id)
-    characters = selfhood.list_characters(waking.inbox_tokens)
+    seen = system_prompt.surroundings(tx, agent_id)
+    characters = system_prompt.list_characters(waking.inbox_tokens)
     compacted, profile = era.layers is not None, waking.profile
-    text = selfhood.render(waking.identity, seen, characters=characters, compacted=compacted, profile=profile)
+    text = system_prompt.render(waking.identity, seen, characters=characters, compacted=compacted, profile=profile)
     new = era if text == era.text else replace(era, number=era.number + 1, text=text)
     if new is not era:
         eras.store(tx, agent_id, new)

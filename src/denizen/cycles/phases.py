@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from denizen.models.forcing import ToolChoice
+from denizen.models.forced_tools import ToolChoice
 
 
 class Phase(BaseModel, frozen=True, extra="forbid"):

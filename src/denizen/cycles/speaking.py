@@ -39,8 +39,8 @@ from denizen.clock import Clock
 from denizen.consciousness.lease import Lease
 from denizen.cycles.stopped_answers import Utterance
 from denizen.ids import CallId, MessageId, SpaceId, new_id
-from denizen.models.characters import WholeCharacters
-from denizen.models.partial import PartialArguments
+from denizen.models.partial_json import PartialArguments
+from denizen.models.surrogates import WholeCharacters
 from denizen.spaces.quotes import words
 from denizen.tools.prebuilt import ENTER_SPACE, SEND_MESSAGE, SKIP
 from denizen.tools.privacy_guard import Caution

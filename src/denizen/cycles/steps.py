@@ -23,7 +23,7 @@ from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import calls_of
 from denizen.errors import StepFunctionFailed, explained
 from denizen.inbox.events import Event
-from denizen.models.forcing import ToolChoice
+from denizen.models.forced_tools import ToolChoice
 from denizen.tools.prebuilt import SKIP
 from denizen.tools.tool import Toolbox
 

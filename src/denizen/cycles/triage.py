@@ -23,7 +23,7 @@ from sqlalchemy import bindparam, func, select, update
 from denizen.bus.streams import CycleChanged, agent_topic
 from denizen.clock import Clock, SystemClock
 from denizen.consciousness.lease import Lease, fence
-from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.system_prompt import Identity
 from denizen.cycles import budgets, ledger, watching
 from denizen.cycles.budgets import Allowance, Amount
 from denizen.cycles.conditions import holds

@@ -24,9 +24,9 @@ from denizen.consciousness.recall import passages as recall
 from denizen.files import attaching
 from denizen.forgetting import redacting
 from denizen.forgetting.changing import index_anew
-from denizen.forgetting.places import PAGE, PLACES, Row, TextTable
 from denizen.forgetting.receipts import Receipt, give_receipt
 from denizen.forgetting.redacting import Redactor, each_once
+from denizen.forgetting.text_columns import PAGE, PLACES, Row, TextTable
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, BEFORE

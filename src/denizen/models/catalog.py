@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from denizen.errors import InvalidInput, ModelKeyMissing, ModelUnknown
-from denizen.models import arrival
+from denizen.models import first_byte
 from denizen.models.local_servers import COMPATIBLE, SERVERS, provider_for
 from denizen.models.location import OLLAMA_URL, is_loopback, is_openai, ollama_in
 
@@ -327,7 +327,7 @@ def _build(name: str, key: str | None, address: str | None, provider: Provider[A
         _adapt_to_compatible_server(model)
     client: Any = getattr(model.provider, "client", None)
     _leave_retrying_to_us(client)
-    arrival.watch(client)
+    first_byte.watch(client)
     return _accelerated(model)
 
 

@@ -44,11 +44,11 @@ from denizen.errors import (
     ResponsesApiMissing,
 )
 from denizen.masking import masked
-from denizen.models import learned, overflow, structure, thinking
-from denizen.models.arrival import Heard, told_of_first_byte
-from denizen.models.characters import of_whole_characters
+from denizen.models import learned, overflow, structured_output, thinking
+from denizen.models.first_byte import Heard, told_of_first_byte
 from denizen.models.location import is_openai
-from denizen.models.tags import split_thinking, without_tags
+from denizen.models.surrogates import of_whole_characters
+from denizen.models.thinking_tags import split_thinking, without_tags
 from denizen.models.tokens import estimate_message
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class RunningAnswer:
         """
         response = without_tags(of_whole_characters(self._streamed.get()))
         if self._wanted is not None:
-            response = structure.as_call(response, self._wanted)
+            response = structured_output.as_call(response, self._wanted)
         usage = response.usage
         if not usage.input_tokens or (response.parts and not usage.output_tokens):
             response.usage = _estimated_usage(usage, self._messages, response)
@@ -203,10 +203,10 @@ class _Request(AbstractAsyncContextManager[RunningAnswer]):
             try:
                 return await self._opening.__aenter__()
             except ModelHTTPError as error:
-                if self._without_schema is None or not structure.REFUSED.search(str(error)):
+                if self._without_schema is None or not structured_output.REFUSED.search(str(error)):
                     raise
             # The server does not accept a schema: it is asked without one, now and later.
-            learned.about(self._model).refused_settings |= {structure.JSON_SCHEMA}
+            learned.about(self._model).refused_settings |= {structured_output.JSON_SCHEMA}
             self._opening = self._without_schema()
             return await self._opening.__aenter__()
 
@@ -266,12 +266,12 @@ def _structured(
         return model.request_stream(messages, forced, _parameters(() if as_text else (wanted,)))
 
     read_as = None if as_text else wanted
-    if not structure.takes_schema(model):
+    if not structured_output.takes_schema(model):
         return _Request(model, without_schema(), messages, heard, read_as)
     asked = messages
     if not as_text and thinking.is_of_unknown_server(model):
-        asked = structure.with_description(messages, wanted)
-    opening = model.request_stream(asked, settings, structure.parameters(wanted))
+        asked = structured_output.with_description(messages, wanted)
+    opening = model.request_stream(asked, settings, structured_output.parameters(wanted))
     return _Request(model, opening, messages, heard, read_as, without_schema)
 
 

@@ -32,9 +32,9 @@ from denizen.bus.port import Bus
 from denizen.bus.streams import PanelDelta, space_topic
 from denizen.clock import Clock
 from denizen.cycles.ledger import Charge, charge_of
-from denizen.cycles.purse import PurseDeps
 from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.server_models import ServerModels
+from denizen.cycles.utility_budget import UtilityBudgetDeps
 from denizen.errors import ModelError, ModelUnknown, ModelUnreachable
 from denizen.files.pictures import VARIANT_TYPE
 from denizen.ids import OrganizationId
@@ -104,8 +104,8 @@ class PanelDeps:
         return settings.utility_model or utility_model_for(own)
 
     @property
-    def purse_deps(self) -> PurseDeps:
-        return PurseDeps(self.db, self.clock, self.prices, self.server_budget)
+    def utility_budget_deps(self) -> UtilityBudgetDeps:
+        return UtilityBudgetDeps(self.db, self.clock, self.prices, self.server_budget)
 
     def has_utility_model(self, settings: PanelSettings) -> bool:
         """Whether there is a model for such tasks besides the panel's own."""

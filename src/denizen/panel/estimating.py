@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
 from denizen.clock import Clock
-from denizen.cycles.purse import NoRoom, Purse, pay
+from denizen.cycles.utility_budget import NoRoom, UtilityBudget, pay
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
 from denizen.models.location import patience
@@ -38,8 +38,8 @@ async def suggest(deps: PanelDeps, panel_id: SpaceId, topic: str, count: int) ->
     settings = panel.settings
     name, model = await deps.model_for(panel.organization_id, deps.utility_model_of(settings))
     sent = settings_for(model, SUGGESTING_TOKENS, reasoning=False, tool=suggesting.TOOL)
-    purse = Purse(deps.purse_deps, PanelPayer(panel))
-    kept = await purse.reserve((name, model), Usage(costs.tokens_of(lines), most_output(sent)))
+    budget = UtilityBudget(deps.utility_budget_deps, PanelPayer(panel))
+    kept = await budget.reserve((name, model), Usage(costs.tokens_of(lines), most_output(sent)))
     if isinstance(kept, NoRoom):
         raise BudgetSpent(kept.text)
     asked = AdvisorRequest(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
@@ -51,7 +51,7 @@ async def suggest(deps: PanelDeps, panel_id: SpaceId, topic: str, count: int) ->
     finally:
         # Also if it failed, or nobody waits for it any more.
         charges = [deps.charge(each, name) for each in asking.responses]
-        paying = deps.db.write(pay, purse.payer, charges, kept.reserved)
+        paying = deps.db.write(pay, budget.payer, charges, kept.reserved)
         await asyncio.shield(asyncio.ensure_future(paying))
     return suggesting.read(response, names, count)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, select
 
-from denizen.cycles.purse import Purse
+from denizen.cycles.utility_budget import UtilityBudget
 from denizen.errors import NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
@@ -252,7 +252,7 @@ class PanelReflection:
             settings=voice.reflection,
             configuration=self._configuration(),
             model_for=model_for,
-            purse=panel_purse(self._panel_deps, panel),
+            budget=panel_utility_budget(self._panel_deps, panel),
             classifier=self._classifier,
         )
 
@@ -292,6 +292,6 @@ async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
     return (await reflector.model_for(settings.sentiment.model or settings.model))[0]
 
 
-def panel_purse(deps: PanelDeps, panel: Panel) -> Purse:
+def panel_utility_budget(deps: PanelDeps, panel: Panel) -> UtilityBudget:
     """Pays for the reflection of a panel."""
-    return Purse(deps.purse_deps, PanelPayer(panel))
+    return UtilityBudget(deps.utility_budget_deps, PanelPayer(panel))

@@ -20,11 +20,11 @@ from denizen.cycles import catching_up
 from denizen.errors import InvalidInput
 from denizen.files.storing import FileLimits
 from denizen.ids import AgentId, OrganizationId
+from denizen.portability.agent_import import check_agent, import_agent
 from denizen.portability.file_lines import store_contents
 from denizen.portability.imported import Imported
-from denizen.portability.lives import check_agent, import_agent
 from denizen.portability.reading import ExportFile
-from denizen.portability.spaces import check_space, import_space
+from denizen.portability.space_import import check_space, import_space
 from denizen.storage.database import Database
 
 

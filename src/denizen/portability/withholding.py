@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, select
 from denizen.consciousness import privacy
 from denizen.consciousness.log import Entry
 from denizen.consciousness.privacy import ELSEWHERE, Reader, stand_in, stand_in_message
-from denizen.consciousness.selfhood import Era
+from denizen.consciousness.system_prompt import Era
 from denizen.ids import AgentId, CycleId, EntityId
 from denizen.inbox import sources
 from denizen.models import codec

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import StanceChanged, agent_topic
-from denizen.consciousness.selfhood import ANSWER_FROM_NOW, ANSWER_NO_LONGER, of_space
+from denizen.consciousness.system_prompt import ANSWER_FROM_NOW, ANSWER_NO_LONGER, of_space
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import one_line

@@ -52,7 +52,7 @@ NamedModel = tuple[str, Model]
 K = TypeVar("K", bound=str)
 
 
-class ReflectionPurse(Protocol):
+class ReflectionBudget(Protocol):
     """Pays for the model calls of reflection."""
 
     async def keep(self, named: NamedModel, most: Usage) -> object:
@@ -77,7 +77,7 @@ class Reflector:
     configuration: Configuration
     model_for: Callable[[str | None], Awaitable[NamedModel]]
     """Returns the model with this name, paid like the agent's own; None: the agent's own."""
-    purse: ReflectionPurse
+    budget: ReflectionBudget
     classifier: Classifier | None = None
 
     def effective(self, stance: Stance) -> Effective:
@@ -393,12 +393,12 @@ async def ask(
         ModelRequest(parts=[SystemPromptPart(system)]),
         ModelRequest(parts=[UserPromptPart(prompt)]),
     ]
-    response = await paid_call(reflector.purse, named, asked, tool, tokens=tokens, temperature=temperature)
+    response = await paid_call(reflector.budget, named, asked, tool, tokens=tokens, temperature=temperature)
     return _answer(response, tool.name)
 
 
 async def paid_call(
-    purse: ReflectionPurse,
+    budget: ReflectionBudget,
     named: NamedModel,
     asked: list[ModelMessage],
     tool: ToolDefinition | None = None,
@@ -406,9 +406,9 @@ async def paid_call(
     tokens: int,
     temperature: float | None = None,
 ) -> ModelResponse:
-    """Returns the answer of a utility model; the purse pays for it, also if it was cut off."""
+    """Returns the answer of a utility model; the budget pays for it, also if it was cut off."""
     settings = cast(ModelSettings, models_thinking.brief(named[1], tokens))
-    kept = await purse.keep(named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings)))
+    kept = await budget.keep(named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings)))
     if temperature is not None:
         settings["temperature"] = temperature
     answer: request.RunningAnswer | None = None
@@ -421,9 +421,9 @@ async def paid_call(
                 pass
     except Exception:
         # An answer that was cut off is paid for as far as it came.
-        await purse.pay(named, kept, None if answer is None else answer.response)
+        await budget.pay(named, kept, None if answer is None else answer.response)
         raise
-    await purse.pay(named, kept, answer.response)
+    await budget.pay(named, kept, answer.response)
     return answer.response
 
 

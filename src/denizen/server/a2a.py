@@ -16,8 +16,8 @@ from pydantic import JsonValue, ValidationError
 
 from denizen.agents import messaging, public_tasks
 from denizen.agents.chatting import AnswerState
-from denizen.agents.explaining import answer_so_far
 from denizen.agents.public_tasks import PublicTask
+from denizen.agents.why_no_answer import answer_so_far
 from denizen.errors import DenizenError, InvalidInput, NotFound
 from denizen.server.answering import wait, wait_while_there
 from denizen.server.auth import Caller, require

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from starlette.types import Receive
 
-from denizen.agents import chatting, explaining
+from denizen.agents import chatting, why_no_answer
 from denizen.agents.chatting import AnswerState, AwaitedMessage
 from denizen.bus.port import Gap
 from denizen.bus.streams import (
@@ -232,12 +232,12 @@ class _Waiting:
             self._context.runtime.bus.publish(WANTED, wanted_payload(spaces))
 
     async def look(self) -> AnswerState:
-        answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
+        answer = await self._context.runtime.db.read(why_no_answer.answer_so_far, self._asked)
         while answer.agent_id is not None and answer.agent_id not in self._heard_of:
             # The floor has passed the message on. Checked again, because the agent may have ended meanwhile.
             self._heard_of.add(answer.agent_id)
             await self._ear.follow({space_topic(self._asked.space_id), *map(agent_topic, self._heard_of)})
-            answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
+            answer = await self._context.runtime.db.read(why_no_answer.answer_so_far, self._asked)
         for message in answer.messages:
             self._live.said(message.id)
             await self._pass(self._telling.say(message.id, message.text))

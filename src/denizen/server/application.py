@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from denizen import __version__
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
-from denizen.server import describing, problems
+from denizen.server import openapi, problems
 from denizen.server.context import Context, ServerLimits
 from denizen.server.gate import Gate
-from denizen.server.observing import Observer
 from denizen.server.reach import Reach
+from denizen.server.request_telemetry import Observer
 from denizen.server.route_modules import RoutesOnDemand, all_routes
 from denizen.server.web_files import WEB_FOLDER, WebFiles
 from denizen.settings.shape import OidcSettings
@@ -68,5 +68,5 @@ def create_app(
     if on_demand:
         app.openapi = cache(lambda: create_app(runtime).openapi())
     else:
-        describing.complete(app)
+        openapi.complete(app)
     return app

@@ -35,9 +35,9 @@ from denizen.server.auth import (
 )
 from denizen.server.context import Context
 from denizen.server.foreign_errors import mcp_error, openai_error, with_errors
+from denizen.server.on_behalf_of import ANSWER_HEADERS
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
 from denizen.server.reach import Reach, Visit, visit_of, without_port
-from denizen.server.spoken_for import ANSWER_HEADERS
 from denizen.storage.database import storable
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", "/api/sign-in"})

@@ -33,8 +33,8 @@ from denizen.spaces import directory, posting
 from denizen.spaces.fan_out import HOP_BUDGET
 from denizen.storage.database import Tx, columns, insert_into, select_where, statement, storable, update_where, value
 from denizen.storage.schema import calls, cycles, memberships
-from denizen.tools import elicitation, grants, results
-from denizen.tools.elicitation import ServerQuestion
+from denizen.tools import elicitation_forms, grants, results
+from denizen.tools.elicitation_forms import ServerQuestion
 from denizen.tools.tool import CallIdentity, OnCrash
 
 BATCH: Final = 100
@@ -644,7 +644,7 @@ def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
 
 def answer_server(tx: Tx, call: Call, result: str, by: EntityId) -> Call:
     """Answer the question of an MCP server. Its agent is not told: the server's result says what came of it."""
-    given = elicitation.read_answer(call.arguments, result)
+    given = elicitation_forms.read_answer(call.arguments, result)
     if is_overdue(call, tx.now) or not settle(tx, call, "answered", given.model_dump_json(exclude_none=True), by):
         raise AlreadySettled("The MCP server no longer waits for this answer, or somebody else has answered.")
     return get(tx, call.id)

@@ -30,8 +30,8 @@ from denizen.clock import SECOND, Clock, SystemClock
 from denizen.errors import AddressRefused, InvalidInput, SignInNeeded, ToolFailed
 from denizen.ids import CallId
 from denizen.masking import without
-from denizen.tools.elicitation import ServerQuestion
-from denizen.tools.eliciting import Eliciting
+from denizen.tools.elicitation_forms import ServerQuestion
+from denizen.tools.elicitation_requests import ElicitationRequests
 from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport, StoredSignIns, read_sign_in
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
@@ -97,11 +97,11 @@ class McpConnections:
         self,
         outbound: Outbound,
         clock: Clock | None = None,
-        eliciting: Eliciting | None = None,
+        elicitation: ElicitationRequests | None = None,
         sign_ins: StoredSignIns | None = None,
     ) -> None:
         self._outbound = outbound
-        self._eliciting = eliciting
+        self._elicitation = elicitation
         self._sign_ins = sign_ins
         self._clock: Clock = clock or SystemClock()
         self._servers: dict[tuple[str, object, object, object], _Server] = {}
@@ -169,7 +169,7 @@ class McpConnections:
             for (whose, *_), other in self._servers.items():
                 if settings.sign_in is not None and whose == shared_by and other.is_for(settings):
                     other.trouble = None  # Somebody has signed in again; the old connection is not used any more.
-            self._servers[key] = _Server(reach, self._clock, self._eliciting)
+            self._servers[key] = _Server(reach, self._clock, self._elicitation)
         return self._servers[key], await self._servers[key].offered()
 
     def _allowed(self, name: str, settings: McpServer, offers: Sequence[Tool]) -> Iterable[Tool]:
@@ -281,9 +281,9 @@ _THIS_CALL: Final[contextvars.ContextVar[_McpCall]] = contextvars.ContextVar("mc
 class _Server:
     """A server: the connection to it, if there is one, and the tools it last offered."""
 
-    def __init__(self, reach: _Reach, clock: Clock, eliciting: Eliciting | None = None) -> None:
+    def __init__(self, reach: _Reach, clock: Clock, elicitation: ElicitationRequests | None = None) -> None:
         self._reach = reach
-        self._eliciting = eliciting
+        self._elicitation = elicitation
         self._running: set[_McpCall] = set()
         self._clock = clock
         self._link: _Link | None = None
@@ -333,14 +333,14 @@ class _Server:
         finally:
             _THIS_CALL.reset(before)
             self._running.discard(call)
-            if self._eliciting is not None:
-                await self._eliciting.withdraw(call.asked)
+            if self._elicitation is not None:
+                await self._elicitation.withdraw(call.asked)
 
     async def _elicit(self, context: object, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG002
         """The answer of a person to a question of the server."""
         from mcp_types import INVALID_REQUEST, ElicitResult, ErrorData
 
-        assert self._eliciting is not None
+        assert self._elicitation is not None
         call = _THIS_CALL.get(None) or (next(iter(self._running)) if len(self._running) == 1 else None)
         if call is None:
             # Older programs do not say in which call they ask: with several, it is unknown who may see the question.
@@ -353,7 +353,7 @@ class _Server:
         else:
             question = ServerQuestion(self._reach.name, message, form=params.requested_schema)
         try:
-            answer = await self._eliciting.ask(call.caller, call.tool, question, call.asked)
+            answer = await self._elicitation.ask(call.caller, call.tool, question, call.asked)
         except InvalidInput as error:
             return ErrorData(code=INVALID_REQUEST, message=f"The form of this question cannot be used: {error}")
         return ElicitResult(action=answer.action, content=answer.content)
@@ -410,7 +410,7 @@ class _Server:
     async def _connect(self) -> _Link:
         if self._link is not None:
             await self._link.close()
-        elicit = None if self._eliciting is None else self._elicit
+        elicit = None if self._elicitation is None else self._elicit
         link = _Link(self._reach, self._clock, self._on_change, elicit)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

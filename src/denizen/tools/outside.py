@@ -14,7 +14,7 @@ from denizen.tools.settings import A2aTool, HttpTool, McpServer
 from denizen.tools.tool import OutsideTool
 
 if TYPE_CHECKING:
-    from denizen.tools.eliciting import Eliciting
+    from denizen.tools.elicitation_requests import ElicitationRequests
     from denizen.tools.mcp import McpConnections, McpTrouble
     from denizen.tools.mcp_sign_in import StoredSignIns
     from denizen.tools.outbound import Outbound
@@ -27,10 +27,14 @@ class Outside:
     """What all agents of a process share: connections to services and to MCP servers."""
 
     def __init__(
-        self, clock: Clock, answer_to: Callable[[str], str], eliciting: Callable[[], Eliciting], sign_ins: StoredSignIns
+        self,
+        clock: Clock,
+        answer_to: Callable[[str], str],
+        elicitation: Callable[[], ElicitationRequests],
+        sign_ins: StoredSignIns,
     ) -> None:
         self._clock = clock
-        self._eliciting = eliciting
+        self._elicitation = elicitation
         self._sign_ins = sign_ins
         self._answer_to = answer_to
         self._outbound: Outbound | None = None
@@ -56,7 +60,7 @@ class Outside:
         if self._mcp is None:
             from denizen.tools.mcp import McpConnections
 
-            connections = McpConnections(await self.outbound(), self._clock, self._eliciting(), self._sign_ins)
+            connections = McpConnections(await self.outbound(), self._clock, self._elicitation(), self._sign_ins)
             self._mcp = await self._closing.enter_async_context(connections)
         return await self._mcp.tools(servers, secret, taken=taken, shared_by=shared_by)
 

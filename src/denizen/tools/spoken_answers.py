@@ -17,7 +17,7 @@ from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, select_where, statement, value
 from denizen.storage.schema import calls, messages
-from denizen.tools import elicitation
+from denizen.tools import elicitation_forms
 from denizen.tools.calls import (
     BATCH,
     BY_AGE,
@@ -104,6 +104,6 @@ def _approved(call: Call, text: str) -> bool | None:
     if call.code is None or len(words) != 2 or call.code.lower() not in words:
         return None
     word = next((each for each in words if each != call.code.lower()), "")
-    if word in _YES and call.mode == "elicitation" and not elicitation.is_complete(call.arguments):
+    if word in _YES and call.mode == "elicitation" and not elicitation_forms.is_complete(call.arguments):
         return None
     return True if word in _YES else False if word in _NO else None

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from denizen.cli.api import client_for, is_denizen
+from denizen.cli.fast_import import importing
 from denizen.cli.home import server_url
-from denizen.cli.importing import importing
 from denizen.client import Client
 from denizen.errors import TokenRefused
 from denizen.settings.shape import Settings

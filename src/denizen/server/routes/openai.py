@@ -23,9 +23,9 @@ from starlette.types import Receive
 from denizen.access.requesters import agent_id_of
 from denizen.agents import managing, registry
 from denizen.agents.chatting import AnswerState, AwaitedMessage, Question, ToolResult, give_results, tools_of_program
-from denizen.agents.explaining import answer_so_far
 from denizen.agents.resending import ResentRequest
 from denizen.agents.side_tasks import TaskMessage, answer_for_agent, answer_for_panel
+from denizen.agents.why_no_answer import answer_so_far
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput
@@ -34,7 +34,7 @@ from denizen.models.token_ids import texts_of_tokens
 from denizen.models.tokens import estimate
 from denizen.panel import panels
 from denizen.panel.rounds import Round
-from denizen.server import paneling, side_tasks
+from denizen.server import openai_panels, side_tasks
 from denizen.server.answering import Pass, wait, wait_while_there, while_there
 from denizen.server.auth import Caller
 from denizen.server.context import Context, context_of
@@ -42,8 +42,9 @@ from denizen.server.foreign_errors import openai_error
 from denizen.server.growing_text import BETWEEN
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.inline_files import GivenFile, file_in, from_base64
+from denizen.server.on_behalf_of import OpenAICaller, add_notice, person_of
+from denizen.server.openai_options import ProgramCall, RequestedAnswer, calls_for, requested, result_of
 from denizen.server.problems import KINDS, Problem
-from denizen.server.requested import ProgramCall, RequestedAnswer, calls_for, requested, result_of
 from denizen.server.round_text import text_of
 from denizen.server.router import new_router
 from denizen.server.routes.chat import ask, seen_by
@@ -75,7 +76,6 @@ from denizen.server.shapes.openai import (
     packed,
     space_meant,
 )
-from denizen.server.spoken_for import OpenAICaller, add_notice, person_of
 from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.shapes.examples import text_answer
@@ -119,13 +119,15 @@ def _models(tx: Tx, caller: Caller) -> ModelList:
     owner = directory.get_organization(tx, home).name
     agents = [_shown(tx, agent, owner) for agent, _ in registry.living_agents(tx, home)]
     mine = panels.panels_of(tx, caller.entity.id)
-    return ModelList(data=[*agents, *(ModelOut(id=paneling.shown(each), created=0, owned_by=owner) for each in mine)])
+    return ModelList(
+        data=[*agents, *(ModelOut(id=openai_panels.shown(each), created=0, owned_by=owner) for each in mine)]
+    )
 
 
 def _model(tx: Tx, named: str, caller: Caller) -> ModelOut:
     owner = directory.get_organization(tx, caller.entity.organization_id).name
-    if named.startswith(paneling.MODEL):
-        return ModelOut(id=paneling.shown(paneling.named(tx, named, caller)), created=0, owned_by=owner)
+    if named.startswith(openai_panels.MODEL):
+        return ModelOut(id=openai_panels.shown(openai_panels.named(tx, named, caller)), created=0, owned_by=owner)
     return _shown(tx, _agent(tx, named, caller), owner)
 
 
@@ -216,11 +218,11 @@ async def begin(
         done = await _side_task(context, caller, asked_for)
         add_notice(request, SIDE_TASK)
         return done
-    if asked_for.model.startswith(paneling.MODEL):
+    if asked_for.model.startswith(openai_panels.MODEL):
         _wanted(asked_for).refuse_for("a panel")
-        panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
+        panel = await context.runtime.db.read(openai_panels.named, asked_for.model, caller)
         said = _last_of_user(asked_for.messages)
-        return _PanelAnswer(context, await paneling.ask(context, caller, panel, said.text, key, given=said.files))
+        return _PanelAnswer(context, await openai_panels.ask(context, caller, panel, said.text, key, given=said.files))
     before = await context.runtime.db.read(continued, caller)
     wanted, asked = await _ask(context, caller, asked_for, key, retries, before)
     return _AgentAnswer(context, caller, asked, wanted)
@@ -329,11 +331,11 @@ class _PanelAnswer:
         """Nothing is known at once."""
 
     async def tell(self, pass_on: Pass) -> AnswerEnd:
-        return _ended_round(await paneling.answer(self._context, self._begun, pass_on))
+        return _ended_round(await openai_panels.answer(self._context, self._begun, pass_on))
 
     async def whole(self, receive: Receive) -> tuple[str, AnswerEnd]:
-        now = await while_there(paneling.answer(self._context, self._begun), receive) or self._begun
-        return text_of(now.spoken, await paneling.why_unanswered(self._context, now)), _ended_round(now)
+        now = await while_there(openai_panels.answer(self._context, self._begun), receive) or self._begun
+        return text_of(now.spoken, await openai_panels.why_unanswered(self._context, now)), _ended_round(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,8 +370,8 @@ async def _side_task(context: Context, caller: Caller, asked_for: CompletionRequ
     if wanted.format is not None:
         lines.append(TaskMessage("system", JSON_WANTED.format(schema=json.dumps(wanted.format, separators=(",", ":")))))
     model, runtime = asked_for.model.removeprefix(side_tasks.MODEL), context.runtime
-    if model.startswith(paneling.MODEL):
-        panel = await runtime.db.read(paneling.named, model, caller)
+    if model.startswith(openai_panels.MODEL):
+        panel = await runtime.db.read(openai_panels.named, model, caller)
         done = await answer_for_panel(runtime.panel_deps(), panel, lines)
     else:
         agent = await runtime.db.read(_agent, model, caller)
@@ -400,7 +402,7 @@ def _ended(asked: AwaitedMessage, answer: AnswerState) -> AnswerEnd:
 def _ended_round(now: Round) -> AnswerEnd:
     outcome = "acted" if now.all_completed else "working"
     about = About(outcome=outcome, space_id=now.panel_id, message_id=now.message_id, cycle=None)
-    return AnswerEnd("stop" if now.all_completed else "length", about, paneling.spent(now))
+    return AnswerEnd("stop" if now.all_completed else "length", about, openai_panels.spent(now))
 
 
 def _completion(context: Context, asked_for: CompletionRequest, id: str, text: str, end: AnswerEnd) -> Completion:

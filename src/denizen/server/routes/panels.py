@@ -18,7 +18,7 @@ from denizen.panel.advisors import AdvisorFields
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part, Round
 from denizen.panel.settings import PanelFields
-from denizen.server import paneling
+from denizen.server import openai_panels
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.idempotency import IdempotencyKey, id_for
@@ -48,7 +48,7 @@ from denizen.server.shapes.panels import (
     panel_out,
     suggestion_out,
 )
-from denizen.server.streams.advising import read_round_out
+from denizen.server.streams.panel_events import read_round_out
 from denizen.shapes.examples import text_answer
 from denizen.shapes.panels import ContextOut, CostOut, RoundOut, RoundPage, SuggestionList
 from denizen.storage.database import Tx, storable
@@ -230,7 +230,7 @@ async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -
     Posting a message to the space of the panel does the same. Follow the stream of the space, or get the round again.
     """
     metadata = stored_policies.asserting(None, asked.organization_id, here.caller.entity.organization_id)
-    begun = await paneling.ask(
+    begun = await openai_panels.ask(
         here.context, here.caller, await here.enter(), asked.text, key, metadata, [FileId(each) for each in asked.files]
     )
     return await here.runtime.db.read(read_round_out, begun)

@@ -16,13 +16,13 @@ from denizen.ids import MessageId
 from denizen.server.auth import Caller
 from denizen.server.context import Context, context_of
 from denizen.server.idempotency import IdempotencyKey
+from denizen.server.on_behalf_of import OpenAICaller
+from denizen.server.openai_options import ProgramCall
 from denizen.server.problems import Problem
-from denizen.server.requested import ProgramCall
 from denizen.server.router import new_router
 from denizen.server.routes.openai import AnswerEnd, ContinuedMessage, RetryCount, RunningCompletion, begin, error_in
 from denizen.server.shapes.openai import ErrorOut
 from denizen.server.shapes.responses import ResponseOut, ResponseRequest
-from denizen.server.spoken_for import OpenAICaller
 from denizen.server.sse import HEARTBEAT, EventStream, Say, event
 from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.shapes.examples import text_answer

@@ -14,7 +14,7 @@ from denizen.consciousness.layers import LayerCycle as Told
 from denizen.consciousness.log import DatedEntry, Entry, text_of
 from denizen.consciousness.privacy import Run
 from denizen.consciousness.replay import as_object
-from denizen.consciousness.selfhood import Era
+from denizen.consciousness.system_prompt import Era
 from denizen.cycles.records import calls_of
 from denizen.inbox.delivery import InboxEntry
 from denizen.inbox.events import Event

@@ -54,7 +54,6 @@ from denizen.server.shapes.filling import filled
 from denizen.server.shapes.stances import stance_out
 from denizen.server.sse import ResumableEvent, Say, may, require_good
 from denizen.server.streams import cursor
-from denizen.server.streams.advising import Advising
 from denizen.server.streams.audience import SpaceReader
 from denizen.server.streams.cursor import Ending
 from denizen.server.streams.events import (
@@ -66,6 +65,7 @@ from denizen.server.streams.events import (
     typed_event,
     typing_event,
 )
+from denizen.server.streams.panel_events import Advising
 from denizen.server.streams.space import PAGE
 from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at

@@ -37,7 +37,6 @@ from denizen.server.context import Context
 from denizen.server.live import Live, LiveFrame
 from denizen.server.metadata import metadata_update
 from denizen.server.sse import Say
-from denizen.server.streams.advising import Advising
 from denizen.server.streams.audience import Audience, SpaceReader, without_access
 from denizen.server.streams.events import (
     call_event,
@@ -48,6 +47,7 @@ from denizen.server.streams.events import (
     typed_event,
     typing_event,
 )
+from denizen.server.streams.panel_events import Advising
 from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
 from denizen.spaces import directory, posting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.consciousness.receipts import MOST, MOST_CHARACTERS, missing
+from denizen.consciousness.missing_facts import MOST, MOST_CHARACTERS, missing
 
 
 @pytest.mark.parametrize(

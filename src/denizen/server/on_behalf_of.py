@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from denizen.access import roles, spoken_for
-from denizen.access.spoken_for import NamedUser, SpokenFor
+from denizen.access import on_behalf_of, roles
+from denizen.access.on_behalf_of import NamedUser, RepresentedPerson
 from denizen.errors import HandleTaken, InvalidInput
 from denizen.server.auth import ROLE_ASKED, Authenticated, Caller, require
 from denizen.server.context import context_of
@@ -97,14 +97,14 @@ def _told(request: Request, caller: Caller, notice: str | None) -> Caller:
     return caller
 
 
-async def _person(request: Request, caller: Caller, user: NamedUser) -> SpokenFor:
+async def _person(request: Request, caller: Caller, user: NamedUser) -> RepresentedPerson:
     db = context_of(request).runtime.db
     for tries_left in reversed(range(_TRIES)):
-        known = await db.read(spoken_for.find, caller.token, user)
+        known = await db.read(on_behalf_of.find, caller.token, user)
         if known is not None:
             return known
         try:
-            return await db.write(spoken_for.take_in, caller.requester, caller.token, user)
+            return await db.write(on_behalf_of.take_in, caller.requester, caller.token, user)
         except (InvalidInput, HandleTaken):
             # Another request of the same user may have been first.
             if not tries_left:

@@ -12,7 +12,7 @@ from pydantic_ai.models import Model
 from denizen.agents import registry
 from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
-from denizen.cycles.purse import AgentPayer, NoRoom, Payer, Purse, PurseDeps
+from denizen.cycles.utility_budget import AgentPayer, NoRoom, Payer, UtilityBudget, UtilityBudgetDeps
 from denizen.memory.asking import MemoryUsage, RequestReservation
 from denizen.memory.rolling import ConversationInfo
 from denizen.models.prices import Usage
@@ -22,20 +22,20 @@ from denizen.storage.database import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPurse:
+class MemoryBudget:
     """Reserves what summaries may use."""
 
-    deps: PurseDeps
+    deps: UtilityBudgetDeps
 
     async def reserve(self, place: ConversationInfo, name: str, model: Model, need: Usage) -> RequestReservation:
         """Reserve a call of the model in the budgets, or say why it is refused."""
         payer = await self.deps.db.read(_payer, place)
-        return await reserve(Purse(self.deps, payer), name, model, need)
+        return await reserve(UtilityBudget(self.deps, payer), name, model, need)
 
 
-async def reserve(purse: Purse, name: str, model: Model, need: Usage) -> RequestReservation:
+async def reserve(budget: UtilityBudget, name: str, model: Model, need: Usage) -> RequestReservation:
     """Reserve a call of the model in the budgets of the payer, or say why it is refused."""
-    kept = await purse.reserve((name, model), need)
+    kept = await budget.reserve((name, model), need)
     return (
         RequestReservation(refused=kept.text)
         if isinstance(kept, NoRoom)

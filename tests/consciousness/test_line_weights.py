@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.consciousness.substance import substance
+from denizen.consciousness.line_weights import line_weight
 
 CHAT = [
     "Talked with Noor about the weather; nothing pending.",
@@ -27,14 +27,14 @@ NEEDED = [
 
 @pytest.mark.parametrize("text", NEEDED)
 def test_what_is_needed_again_outweighs_small_talk(text: str) -> None:
-    assert substance(text, ["Noor", "Bert"]) > max(substance(each, ["Noor", "Bert"]) for each in CHAT)
+    assert line_weight(text, ["Noor", "Bert"]) > max(line_weight(each, ["Noor", "Bert"]) for each in CHAT)
 
 
 def test_names_that_every_line_has_do_not_count() -> None:
     line = "Talked with Noor Haddad in the Kitchen."
-    assert substance(line, ["Noor Haddad (@noor)", "Kitchen"]) == 0
-    assert substance(line) > 0
+    assert line_weight(line, ["Noor Haddad (@noor)", "Kitchen"]) == 0
+    assert line_weight(line) > 0
 
 
 def test_length_does_not_count() -> None:
-    assert substance("we talked about this and that and more " * 50) == 0
+    assert line_weight("we talked about this and that and more " * 50) == 0

@@ -8,7 +8,7 @@ from itertools import pairwise
 from sqlalchemy import bindparam, select
 
 from denizen import call, reply, scripted, skip
-from denizen.consciousness.selfhood import INSTRUCTIONS, SPACES_SEEN
+from denizen.consciousness.system_prompt import INSTRUCTIONS, SPACES_SEEN
 from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement

@@ -76,7 +76,7 @@ class NoRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class PurseDeps:
+class UtilityBudgetDeps:
     """Prices, budgets and where usage is counted."""
 
     db: Database
@@ -87,10 +87,10 @@ class PurseDeps:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class UtilityBudget:
     """The budgets of one payer."""
 
-    deps: PurseDeps
+    deps: UtilityBudgetDeps
     payer: Payer
 
     async def reserve(self, named: NamedModel, most: Usage) -> KeptCall | NoRoom:

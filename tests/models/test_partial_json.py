@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.models.partial import PartialArguments
+from denizen.models.partial_json import PartialArguments
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/\n\u2028😀é{}[],:'))
 VALUES = st.recursive(

@@ -44,12 +44,12 @@ class World:
     new: bool
 
 
-async def welcome(runtime: Runtime, owner_name: str) -> World:
+async def set_up_home(runtime: Runtime, owner_name: str) -> World:
     """Returns the existing world or, in an empty database, creates an owner, two agents and three spaces."""
-    return await runtime.db.write(_welcome, owner_name)
+    return await runtime.db.write(_create, owner_name)
 
 
-def _welcome(tx: Tx, owner_name: str) -> World:
+def _create(tx: Tx, owner_name: str) -> World:
     found = directory.list_organizations(tx)
     if not found:
         # Instances that start together find the same empty database. SQLite allows only one writer anyway.

@@ -11,7 +11,7 @@ import pytest
 from denizen import reply
 from denizen.access import identities, roles, tokens
 from denizen.models.scripted import forever
-from denizen.server.spoken_for import HEADERS_IGNORED, USER_IS_A_SPACE
+from denizen.server.on_behalf_of import HEADERS_IGNORED, USER_IS_A_SPACE
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from tests.server.conftest import House, session_headers

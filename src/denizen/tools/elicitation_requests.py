@@ -14,10 +14,10 @@ from denizen.bus.port import Bus, Frame, Subscription
 from denizen.bus.streams import agent_topic
 from denizen.ids import CallId
 from denizen.storage.database import Database
-from denizen.tools import calls, elicitation
+from denizen.tools import calls, elicitation_forms
 from denizen.tools.background_calls import LATE_SECONDS
 from denizen.tools.calls import Call
-from denizen.tools.elicitation import ServerAnswer, ServerQuestion
+from denizen.tools.elicitation_forms import ServerAnswer, ServerQuestion
 from denizen.tools.tool import CallIdentity
 
 LOOK_SECONDS: Final = 30.0
@@ -25,7 +25,7 @@ LOOK_SECONDS: Final = 30.0
 _CANCELLED: Final = ServerAnswer(action="cancel")
 
 
-class Eliciting:
+class ElicitationRequests:
     """The questions of MCP servers to people."""
 
     def __init__(self, db: Database, bus: Bus, instance: str) -> None:
@@ -50,7 +50,7 @@ class Eliciting:
             call = await self._settled(id, hints)
         if call.state != "answered" or call.result is None:
             return _CANCELLED
-        return elicitation.read_answer(call.arguments, call.result)
+        return elicitation_forms.read_answer(call.arguments, call.result)
 
     async def withdraw(self, asked: Collection[CallId]) -> None:
         """Nobody waits for the answers to these questions any longer."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from denizen.models.characters import WholeCharacters
+from denizen.models.surrogates import WholeCharacters
 
 _STOP_IN_STRING = re.compile(r'["\\]')
 _STOP_OUTSIDE = re.compile(r'["{}\[\],:]')

@@ -1,4 +1,4 @@
-"""The receipt of a text that a model wrote: which dates, names and numbers of the original are missing in it. Pure.
+"""Which dates, names and numbers of the original a text that a model wrote leaves out: its receipt. Pure.
 
 A model that summarizes leaves things out without saying so. What can be recognized by its form is appended by rule.
 """

@@ -15,7 +15,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from denizen import scripted
-from denizen.models import forcing
+from denizen.models import forced_tools
 from denizen.models.openai import accelerate
 from denizen.models.request import stream
 from denizen.tools.prebuilt import PREBUILT
@@ -39,7 +39,7 @@ async def gpt(kind: Any, named: str) -> AsyncIterator[tuple[Loopback, Model]]:
 
 async def asked(server: Loopback, model: Model) -> dict[str, Any]:
     """The body of a request that has to be answered with a message."""
-    settings: Any = {"max_tokens": 4_000, **forcing.settings(model, "send_message")}
+    settings: Any = {"max_tokens": 4_000, **forced_tools.settings(model, "send_message")}
     prompt: Any = [ModelRequest(parts=[UserPromptPart("Hello?")])]
     async with stream(model, prompt, tools=TOOLS, settings=settings) as answer:
         async for _ in answer:
@@ -81,17 +81,17 @@ async def test_openai_responses_is_made_to_call_it() -> None:
 
 
 def test_other_models_are_only_given_the_tool_choice() -> None:
-    assert forcing.settings(scripted("Hello."), "send_message") == {"tool_choice": ["send_message"]}
+    assert forced_tools.settings(scripted("Hello."), "send_message") == {"tool_choice": ["send_message"]}
 
 
 async def test_some_tool_is_required_and_a_local_server_stops_after_the_call() -> None:
     """llama.cpp lets a model write empty lines after its call, up to the limit: minutes of them."""
     async with gpt(OpenAIChatModel, "local") as (server, model):
-        settings: Any = forcing.any_tool(model)
+        settings: Any = forced_tools.any_tool(model)
         prompt: Any = [ModelRequest(parts=[UserPromptPart("Tea?")])]
         async with stream(model, prompt, tools=TOOLS, settings=settings) as answer:
             async for _ in answer:
                 pass
         body = server.received[0].body
     assert (body["tool_choice"], body["stop"]) == ("required", ["\n\n\n"])
-    assert forcing.any_tool(scripted()) == {"tool_choice": "required"}
+    assert forced_tools.any_tool(scripted()) == {"tool_choice": "required"}

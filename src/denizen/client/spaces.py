@@ -25,7 +25,7 @@ from denizen.shapes.spaces import (
 )
 
 
-class Places(Connection):
+class Spaces(Connection):
     """People, spaces and messages."""
 
     async def organization(self) -> Organization:

@@ -40,7 +40,7 @@ class NamedUser:
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenFor:
+class RepresentedPerson:
     """The person whom a token speaks for, and what it may do as them."""
 
     person: Entity
@@ -52,7 +52,7 @@ def issuer_of(token_id: str) -> str:
     return f"{identities.OF_TOKENS}{token_id}"
 
 
-def find(tx: Tx, token: Token, user: NamedUser) -> SpokenFor | None:
+def find(tx: Tx, token: Token, user: NamedUser) -> RepresentedPerson | None:
     """The person whom the token means by this user, if there is one. Raises `NotAllowed` if they have left."""
     known = identities.find(tx, issuer_of(token.id), user.subject)
     if known is None:
@@ -61,10 +61,10 @@ def find(tx: Tx, token: Token, user: NamedUser) -> SpokenFor | None:
     role = roles.role_of(tx, person.id)
     if role is None:
         raise NotAllowed(f"{person.name} (@{person.handle}) has left the organization. An admin can unlink them.")
-    return SpokenFor(person, roles.lesser(role, HIGHEST))
+    return RepresentedPerson(person, roles.lesser(role, HIGHEST))
 
 
-def take_in(tx: Tx, by: Requester, token: Token, user: NamedUser) -> SpokenFor:
+def take_in(tx: Tx, by: Requester, token: Token, user: NamedUser) -> RepresentedPerson:
     """The same; who is not known yet becomes a member of the organization. Raises `NotAllowed` without the right."""
     if not token.speaks_for_others or by.organization_id is None:
         raise NotAllowed("This token does not speak for others. An admin can create one that does.")
@@ -75,4 +75,4 @@ def take_in(tx: Tx, by: Requester, token: Token, user: NamedUser) -> SpokenFor:
     name = user.shown_name
     person = identities.create_person(tx, by.organization_id, issuer_of(token.id), user.subject, name, name)
     audit.record(tx, by.organization_id, by.actor, "create_entity", person.id, spoken_for_by=token.id)
-    return SpokenFor(person, HIGHEST)
+    return RepresentedPerson(person, HIGHEST)
