@@ -61,6 +61,11 @@ async def test_files_are_attached_and_seen(house: House, visit: Visit) -> None:
     chosen = page.get_by_role("list", name="Files to send").get_by_role("listitem")
     await expect(chosen).to_have_count(2)
     await hers.check_accessibility()
+    # Like a draft, they stay while she looks at another screen.
+    await hers.turn_to("/agents")
+    await expect(chosen).to_have_count(0)
+    await hers.turn_to(f"/s/{kitchen.id}")
+    await expect(chosen).to_have_count(2)
     # Files need no text.
     await page.get_by_role("button", name="Send").click()
     await expect(chosen).to_have_count(0)
@@ -325,7 +330,9 @@ async def test_an_upload_that_was_cut_goes_on_where_it_stopped(house: House, vis
 
     await page.route("**/api/files/*/content*", cutting)
     # Its pauses between tries are the browser's own: here they are over at once.
-    await page.evaluate("() => { const wait = window.setTimeout; window.setTimeout = (f) => wait(f, 0) }")
+    await page.evaluate(
+        "() => { const wait = setTimeout; window.setTimeout = (f, pause) => wait(f, pause < 60_000 ? 0 : pause) }"
+    )
     await choose(page, {"name": "data.bin", "mimeType": "application/octet-stream", "buffer": data})
     await expect(page.get_by_role("alert")).to_be_visible()
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()

@@ -111,9 +111,26 @@ interface Loose {
   raw?: Blob | undefined;
 }
 
-async function ask(method: string, path: string, given: unknown): Promise<unknown> {
-  const response = await fetchApi(method, path, given);
-  return response.status === 204 ? undefined : response.json();
+/** How long an answer is waited for where asking twice does no harm: from a server that hangs, none ever comes. */
+const PATIENCE_MILLISECONDS = 60_000;
+
+/** The JSON of the answer; throws `ApiError` if it is a refusal, or if there is none. */
+export async function ask(method: string, path: string, given: unknown): Promise<unknown> {
+  const { key, raw, signal } = (given ?? {}) as Loose;
+  const patience = new AbortController();
+  const mayAskTwice = method === "GET" || key !== undefined || raw !== undefined;
+  const timer = mayAskTwice ? setTimeout(() => patience.abort(), PATIENCE_MILLISECONDS) : undefined;
+  const either = signal ? AbortSignal.any([signal, patience.signal]) : patience.signal;
+  try {
+    const response = await fetchApi(method, path, { ...(given as Loose), signal: either });
+    return response.status === 204 ? undefined : await response.json();
+  } catch (error) {
+    if (signal?.aborted || error instanceof ApiError) throw error;
+    // It did not come in time, or broke off, or is not JSON: something between here and the server has answered.
+    throw offline();
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The answer as it came; throws `ApiError` if it is a refusal, or if there is none. */
@@ -135,12 +152,7 @@ export async function fetchApi(method: string, path: string, given: unknown): Pr
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError({
-      code: "offline",
-      title: "No connection",
-      detail: "The server cannot be reached. Check your connection, then try again.",
-      status: 0,
-    });
+    throw offline();
   }
   if (!response.ok) throw await problem(response, path);
   return response;
@@ -156,16 +168,32 @@ export function address(path: string, parts: Loose["path"] = {}, query: Loose["q
   return search.size ? `${filled}?${search}` : filled;
 }
 
+function offline(): ApiError {
+  return new ApiError({
+    code: "offline",
+    title: "No connection",
+    detail: "The server cannot be reached. Check your connection, then try again.",
+    status: 0,
+  });
+}
+
 async function problem(response: Response, path: string): Promise<ApiError> {
   if (response.status === 401 && path !== "/api/session") onSignedOut();
-  try {
-    return new ApiError(await response.json());
-  } catch {
-    return new ApiError({
-      code: "unexpected",
-      title: "Unexpected answer from the server",
-      detail: `The server sent an unexpected answer (${response.status}). Try again in a moment.`,
-      status: response.status,
-    });
-  }
+  const told: unknown = await response.json().catch(() => null);
+  return new ApiError(isProblem(told) ? told : unexpected(response.status));
+}
+
+/** Whether it is an error of our server, and not of a proxy before it. */
+function isProblem(told: unknown): told is ConstructorParameters<typeof ApiError>[0] {
+  return typeof told === "object" && told !== null && "code" in told && "detail" in told && typeof told.detail === "string";
+}
+
+function unexpected(status: number): ConstructorParameters<typeof ApiError>[0] {
+  const isTooLarge = status === 413;
+  return {
+    code: "unexpected",
+    title: isTooLarge ? "Too large" : "Unexpected answer from the server",
+    detail: isTooLarge ? "This is too large for a proxy between you and the server. Send less at once, or ask an administrator." : `The server sent an unexpected answer (${status}). Try again in a moment.`,
+    status,
+  };
 }

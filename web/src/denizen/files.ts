@@ -1,5 +1,5 @@
 /** Uploading files in parts. A part that got lost is sent again; the server says where to go on. */
-import { ApiError, fetchApi, get, patch, post, remove, type Schemas } from "./api";
+import { ApiError, ask, get, patch, post, remove, type Schemas } from "./api";
 
 export type Attachment = Schemas["AttachmentOut"];
 type Upload = Schemas["FileOut"];
@@ -26,7 +26,10 @@ export async function upload(file: File, onProgress: (share: number) => void, si
       const again = error instanceof ApiError && (error.passing || error.code === "upload_conflict");
       if (!again || signal.aborted || ++failed >= TRIES) throw error;
       await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** failed));
+      const { arrived } = state;
       state = await stateOf(state.id, signal).catch(() => state);
+      // What is slow still arrives.
+      if (state.arrived > arrived) failed = 0;
     }
   }
   return asAttachment(state);
@@ -61,5 +64,5 @@ export function discard(key: string): void {
 
 async function sendPart(state: Upload, part: Blob, signal: AbortSignal): Promise<Upload> {
   const wanted = { path: { file_id: state.id }, query: { offset: state.arrived }, raw: part, signal };
-  return (await (await fetchApi("PUT", "/api/files/{file_id}/content", wanted)).json()) as Upload;
+  return (await ask("PUT", "/api/files/{file_id}/content", wanted)) as Upload;
 }

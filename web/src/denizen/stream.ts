@@ -6,6 +6,8 @@ import { pageKeyHeader } from "./pageKey.ts";
 import { base } from "./base.ts";
 
 const AGAIN_MILLISECONDS = 1_000;
+/** The server says something every 15 seconds. After so long without a word there is no connection, whatever seems. */
+const SILENCE_MILLISECONDS = 45_000;
 
 export interface ServerEvent {
   name: string;
@@ -36,31 +38,41 @@ export function openStream(
   const controller = new AbortController();
   const { signal } = controller;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let silence: ReturnType<typeof setTimeout> | undefined;
   let lastId: string | null = after;
 
   const read = async (): Promise<void> => {
+    const connection = new AbortController();
+    const hear = (): void => {
+      clearTimeout(silence);
+      silence = setTimeout(() => connection.abort(), SILENCE_MILLISECONDS);
+    };
+    hear();
+    const refused = await readOnce(AbortSignal.any([signal, connection.signal]), hear);
+    clearTimeout(silence);
+    if (signal.aborted) return;
+    onLost(refused);
+    // One that fell silent has waited long enough.
+    if (!refused) timer = setTimeout(() => void read(), connection.signal.aborted ? 0 : AGAIN_MILLISECONDS);
+  };
+  /** Reads one connection to its end; whether the server has refused it. */
+  const readOnce = async (until: AbortSignal, hear: () => void): Promise<boolean> => {
     const headers: Record<string, string> = { Accept: "text/event-stream", ...given() };
     if (lastId !== null) headers["Last-Event-ID"] = lastId;
-    const response = await unlessBroken(fetch(base + path, { headers, signal, credentials: "same-origin", cache: "no-store" }));
-    if (signal.aborted) return;
-    if (response !== null && (!response.ok || response.body === null)) {
-      onLost(true);
-      return;
-    }
-    if (response?.body) {
-      onOpen?.();
-      await readAll(response.body.getReader());
-      if (signal.aborted) return;
-    }
-    onLost(false);
-    timer = setTimeout(() => void read(), AGAIN_MILLISECONDS);
+    const response = await unlessBroken(fetch(base + path, { headers, signal: until, credentials: "same-origin", cache: "no-store" }));
+    if (response === null || signal.aborted) return false;
+    if (!response.ok || response.body === null) return true;
+    onOpen?.();
+    await readAll(response.body.getReader(), hear);
+    return false;
   };
-  const readAll = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> => {
+  const readAll = async (reader: ReadableStreamDefaultReader<Uint8Array>, hear: () => void): Promise<void> => {
     const decoder = new TextDecoder();
     let buffer = "";
     for (;;) {
       const piece = await unlessBroken(reader.read());
       if (piece === null || piece.done) return;
+      hear();
       const { events, rest } = parseEvents(buffer + decoder.decode(piece.value, { stream: true }));
       buffer = rest;
       for (const event of events) {
@@ -74,6 +86,7 @@ export function openStream(
   void read();
   return () => {
     clearTimeout(timer);
+    clearTimeout(silence);
     controller.abort();
   };
 }

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { CircleStop, ClipboardType, Copy, CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, Pin, PinOff, RotateCw, TextQuote, Trash2, X } from "lucide-react";
 import { type KeyboardEvent, memo, type ReactNode, type RefObject, useDeferredValue, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { get, inWords, type Message, patch, post, remove } from "../denizen/api";
+import { ApiError, get, inWords, type Message, patch, post, remove } from "../denizen/api";
 import { useStore } from "../denizen/live";
 import { sendAgain } from "../denizen/send";
 import type { Pending, Writing } from "../denizen/store";
@@ -19,7 +19,7 @@ import { useToast } from "../ui/Toast";
 import { useActWithToast } from "../ui/useAct";
 import { CallCard } from "./CallCard";
 import { ConnectModel, saysHowToConnect } from "./ConnectModel";
-import { useAround } from "./context";
+import { unsavedEdits, useAround } from "./context";
 import css from "./conversation.module.css";
 import { Files } from "../files/Files";
 import { PinMark, usePin } from "./Pins";
@@ -235,7 +235,7 @@ function More(props: { message: Message; mayChange: boolean; onDelete: () => voi
 /** Leads from another answer to the earlier one. */
 function Again({ of }: { of: string }): ReactNode {
   const around = useAround();
-  const earlier = useMessage(of);
+  const { message: earlier } = useMessage(of);
   return (
     <button type="button" className={reactions.again} disabled={!earlier} onClick={() => earlier && around.goTo(earlier.seq)}>
       <RotateCw size={12} aria-hidden /> Another answer. Show the earlier one
@@ -244,7 +244,7 @@ function Again({ of }: { of: string }): ReactNode {
 }
 
 /** A message of the space, wherever it stands. */
-function useMessage(id: string): Message | undefined {
+function useMessage(id: string): { message: Message | undefined; error: unknown } {
   const near = useAround().find(id);
   const far = useQuery({
     queryKey: ["message", id],
@@ -252,21 +252,15 @@ function useMessage(id: string): Message | undefined {
     enabled: near === undefined,
     staleTime: Infinity,
   });
-  return near ?? far.data;
+  return { message: near ?? far.data, error: far.error };
 }
 
 /** To what a message answers. */
 function Quote({ id }: { id: string }): ReactNode {
   const around = useAround();
-  const near = around.find(id);
-  const far = useQuery({
-    queryKey: ["message", id],
-    queryFn: () => get("/api/messages/{message_id}", { path: { message_id: id } }),
-    enabled: near === undefined,
-    staleTime: Infinity,
-  });
-  const message = near ?? far.data;
-  if (!message) return <p className={css.quote}>{far.error ? "In reply to a deleted message" : "…"}</p>;
+  const { message, error } = useMessage(id);
+  const isGone = error instanceof ApiError && error.status === 404;
+  if (!message) return <p className={css.quote}>{isGone ? "In reply to a deleted message" : error ? "In reply to a message that could not be loaded" : "…"}</p>;
   return (
     <button type="button" className={css.quote} onClick={() => around.goTo(message.seq)}>
       <CornerUpLeft size={13} aria-hidden />
@@ -279,23 +273,27 @@ function Quote({ id }: { id: string }): ReactNode {
 function Editor({ message }: { message: Message }): ReactNode {
   const around = useAround();
   const store = useStore();
-  const [text, setText] = useState(message.text);
+  const [text, setText] = useState(() => unsavedEdits.get(message.id)?.text ?? message.text);
   const { busy, run } = useActWithToast();
+  const end = (): void => {
+    unsavedEdits.delete(message.id);
+    around.edit(null);
+  };
   const mayAsk = message.author.id === around.me.id && [...around.members.values()].some((each) => each.kind === "agent");
   const save = async (ask = false): Promise<void> => {
     if (!text.trim()) return;
-    if (text === message.text && !ask) return around.edit(null);
+    if (text === message.text && !ask) return end();
     await run(async () => {
       const path = { space_id: message.space_id, message_id: message.id };
       const changed = await patch("/api/spaces/{space_id}/messages/{message_id}", { path, body: { text, ask_again: ask } });
       store.dispatch({ type: "message.edited", message: changed });
-      around.edit(null);
+      end();
     });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === "Escape") {
       event.stopPropagation();
-      around.edit(null);
+      end();
     } else if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
       event.preventDefault();
       void save();
@@ -310,11 +308,14 @@ function Editor({ message }: { message: Message }): ReactNode {
         autoFocus
         dir="auto"
         onFocus={(event) => event.target.setSelectionRange(text.length, text.length)}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => {
+          setText(event.target.value);
+          unsavedEdits.set(message.id, { space: message.space_id, text: event.target.value });
+        }}
         onKeyDown={onKeyDown}
       />
       <div className={css.editorFoot}>
-        <Button small variant="quiet" onClick={() => around.edit(null)}>
+        <Button small variant="quiet" onClick={end}>
           Cancel
         </Button>
         {mayAsk && (
@@ -415,6 +416,8 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
   const around = useAround();
   const store = useStore();
   const failed = pending.state === "failed";
+  // It stays while it is tried again: what comes and goes every few seconds is announced each time.
+  const refusal = failed ? (pending.error ?? "") : pending.error;
   return (
     <article className={classes(css.message, continued && css.continued, css.pending)} aria-label={`${around.me.name}: ${pending.text.slice(0, 80)}`} aria-busy={!failed}>
       <div className={css.gutter}>{!continued && <Avatar name={around.me.name} id={around.me.id} kind={around.me.kind} />}</div>
@@ -430,13 +433,17 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
           <Markdown text={pending.text} known={around.known} me={around.me.handle} />
           <Files files={pending.files ?? []} />
         </div>
-        {pending.state === "waiting" && <p className={css.waiting}>Waiting for a connection</p>}
-        {failed && (
+        {pending.state === "waiting" && refusal === undefined && <p className={css.waiting}>Waiting for a connection</p>}
+        {refusal !== undefined && (
           <p className={css.failed} role="alert">
-            <span>Not sent. {pending.error}</span>
-            <Button small icon={<RotateCw size={14} />} onClick={() => sendAgain(store, pending)}>
-              Retry
-            </Button>
+            <span>
+              Not sent{failed ? "." : " yet; it is tried again every few seconds."} {refusal}
+            </span>
+            {failed && (
+              <Button small icon={<RotateCw size={14} />} onClick={() => sendAgain(store, pending)}>
+                Retry
+              </Button>
+            )}
             <Button small variant="quiet" icon={<X size={14} />} onClick={() => store.dispatch({ type: "dropped", key: pending.key })}>
               Discard
             </Button>

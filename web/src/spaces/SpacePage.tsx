@@ -15,7 +15,8 @@ import { Menu } from "../ui/Menu";
 import { Empty, Skeleton } from "../ui/States";
 import type { WriteBoxHandle } from "../ui/WriteBox";
 import { Composer } from "./Composer";
-import { type Around, AroundContext } from "./context";
+import { Announcer } from "./Announcer";
+import { type Around, AroundContext, unsavedEdits } from "./context";
 import css from "./conversation.module.css";
 import { Leave, Members } from "./Members";
 import { type ListHandle, MessageList, type Target } from "./MessageList";
@@ -60,7 +61,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const list = useRef<ListHandle>(null);
   const composer = useRef<WriteBoxHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
-  const [editing, setEditing] = useState<string | null>(null);
+  const [editing, setEditing] = useState<string | null>(() => [...unsavedEdits].findLast(([, edit]) => edit.space === id)?.[0] ?? null);
   const [dialog, setDialog] = useState<"members" | "came" | "pins" | "rename" | "leave" | null>(null);
   const download = useDownload();
   const mark = useMark(id);
@@ -136,6 +137,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
     <AroundContext value={around}>
       <TalkPage title={space.info.name} hint={hint} isPrivate={space.info.private} actions={actions}>
         <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
+        <Announcer />
         <StatusLine space={space} onStop={() => composer.current?.takeBack()} />
         <Notices space={space} />
         <Composer ref={composer} name={space.info.name} inviting={at === null} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
