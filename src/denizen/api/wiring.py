@@ -12,8 +12,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-import structlog
-
 from denizen.access import secrets
 from denizen.access.secrets import SecretLocation
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
@@ -53,6 +51,7 @@ from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Announcement, Database, Tx
 from denizen.storage.migrating import is_current
 from denizen.storage.opening import open_database
+from denizen.telemetry.logs import get_logger
 from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
@@ -90,7 +89,7 @@ if TYPE_CHECKING:
     from denizen.tools.mcp import McpTrouble
     from denizen.tools.outbound import Outbound
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 READY_SECONDS: Final = 3
 """How long the database may take to answer a readiness check."""

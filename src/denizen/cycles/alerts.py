@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-import structlog
-
 from denizen.bus.port import Bus
 from denizen.bus.streams import AgentAlert, agent_topic
 from denizen.ids import AgentId
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 WINDOW_SHARE: Final = 0.9
 """A window that is this full right after compaction leaves hardly any room for a cycle."""
