@@ -19,6 +19,7 @@ from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
+from denizen.api.arguments import listed, text_of
 from denizen.api.files import FileRef, Files
 from denizen.api.subject import (
     AgentRef,
@@ -28,9 +29,7 @@ from denizen.api.subject import (
     SpaceRef,
     Subject,
     id_of,
-    listed,
     optional_id_of,
-    text_of,
 )
 from denizen.cycles.troubles import classify
 from denizen.errors import DenizenError, InvalidInput, OutcomeUnknown, PriceUnknown

@@ -20,6 +20,7 @@ from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.pace import Pace
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.restrictions import NO_ACCESS, DefinitionPolicy, HostAccess
+from denizen.api.arguments import number_of
 from denizen.bridges import registry as bridge_registry
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
@@ -167,7 +168,7 @@ class Wiring:
         self._closes_embedder = isinstance(embedder, str)
         self.prices = prices or {}
         """Prices of models, by name, which override the known ones."""
-        self.contexts = dict(contexts or {})
+        self.contexts = {name: number_of(size, f"contexts[{name!r}]", 1) for name, size in (contexts or {}).items()}
         """Context sizes of models in tokens, by name, if set; `*` is the default for unknown ones."""
         self.server_budget = None if server_budget is None else ServerBudget(server_budget, self.prices)
         """The daily budget of all organizations together; None: unlimited."""
