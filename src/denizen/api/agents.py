@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from denizen.api.subject import (
     id_of,
     optional_id_of,
 )
+from denizen.cycles.alerts import context_too_large
 from denizen.cycles.troubles import classify
 from denizen.errors import DenizenError, InvalidInput, OutcomeUnknown, PriceUnknown
 from denizen.ids import OrganizationId, new_id
@@ -266,7 +267,20 @@ class Agents(Subject):
         except (DenizenError, ValidationError) as error:
             trouble = classify(error, self._runtime.default_model if model_name == "default" else model_name)
             return replace(found, unable=Unable(found.agent_id, found.name, trouble.cause, trouble.detail))
-        return found
+        return replace(found, context_too_large=self._context_too_large(agent, models))
+
+    def _context_too_large(self, agent: Agent, models: Mapping[str, Model]) -> str | None:
+        from denizen.models.context_size import accepted_by_server
+
+        wanted, contexts = agent.definition.window.context_tokens, self._runtime.contexts
+        for name, model in models.items():
+            accepted = accepted_by_server(model)
+            told = context_too_large(wanted, accepted, name) or context_too_large(
+                contexts.get(name), accepted, name, f'"{name}" under [contexts]'
+            )
+            if told is not None:
+                return f"{agent.name}: {told.text}"
+        return None
 
     async def apply(
         self,

@@ -47,13 +47,15 @@ def window_full(tokens: int, room: int) -> Alert | None:
     )
 
 
-def context_too_large(wanted: int | None, accepted: int, model: str) -> Alert | None:
-    """An alert if the owner's setting is larger than what the model's server said it accepts."""
-    if wanted is None or wanted <= accepted:
+def context_too_large(
+    wanted: int | None, accepted: int | None, model: str, setting: str = "window.context_tokens"
+) -> Alert | None:
+    """An alert if the setting is larger than what the model's server said it accepts."""
+    if wanted is None or accepted is None or wanted <= accepted:
         return None
     return Alert(
         "context_too_large",
-        f"window.context_tokens is {wanted:,}, but the server of {model} accepts {accepted:,} tokens. Requests are "
+        f"{setting} is {wanted:,}, but the server of {model} accepts {accepted:,} tokens. Requests are "
         "made smaller until Denizen restarts: change or remove the setting.",
     )
 
