@@ -159,6 +159,16 @@ def test_inner_packages_do_not_reexport() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_every_module_has_its_logger_from_one_place() -> None:
+    """`structlog.get_logger` alone would print every line on the stdout of a program that uses Denizen."""
+    printing = [
+        name_in_repository(path)
+        for path in modules()
+        if "structlog.get_logger" in path.read_text() and path != PACKAGE / "telemetry" / "logs.py"
+    ]
+    assert printing == []
+
+
 def test_no_file_names_a_registry_or_a_machine() -> None:
     """What is in the repository works anywhere."""
     found = [

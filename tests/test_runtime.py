@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable
 from typing import Any
@@ -64,6 +65,12 @@ async def test_mistakes_of_a_newcomer_are_told_in_their_own_words(small_world: W
         (denizen.spaces.create("Den", any_value("noor")), "`members` is of the type str. Give a list"),
         (denizen.spaces.create(any_value(None)), "`name` is None. Give a string."),
         (denizen.spaces.post(hall, noor, any_value(b"Hi")), "`text` is of the type bytes. Give a string."),
+        (denizen.spaces.create("Den", kind=any_value("chat")), "The kind of a space is one of conversation, panel"),
+        (denizen.spaces.create("Den", private=any_value("no")), "`private` is of the type str. Give True or False."),
+        (denizen.spaces.post(hall, noor, "Hi", metadata=any_value(1)), "`metadata` is of the type int. Give a dict"),
+        (denizen.spaces.post(hall, noor, "Hi", id=any_value(1)), "`id` is of the type int. Give a string."),
+        (denizen.spaces.set_retention(hall, any_value(2.5)), "`days` is of the type float. Give a whole number."),
+        (denizen.rounds.get(any_value("1")), "`asked` is not a round."),
         (denizen.people.create(any_value(3)), "`name` is of the type int. Give a string."),
         (denizen.agents.create("Ada", model=any_value(3)), "`model` is of the type int"),
         (denizen.agents.create("Ada", tools=any_value("weather")), "`tools` is of the type str. Give a list"),
@@ -85,6 +92,112 @@ async def test_mistakes_of_a_newcomer_are_told_in_their_own_words(small_world: W
     for nowhere in ("Hall", noor.id):
         with pytest.raises(NotFound, match="There is no space"):
             await denizen.spaces.transcript(any_value(nowhere))
+
+
+NUMBERS = {
+    "after": 0,
+    "before": 0,
+    "count": 1,
+    "cycle": 0,
+    "days": 1,
+    "first": 0,
+    "limit": 1,
+    "seq": 0,
+    "step": 0,
+}
+"""The smallest number that an argument of this name can be."""
+WRITES = {"set_agent_run_limit", "set_retention", "rethink"}
+
+
+async def test_numbers_that_mean_nothing_are_refused(small_world: World):
+    """`limit=-1` returned everything, `"5"` the fifth and later ones, and a huge one was an error of the database."""
+    denizen = small_world.denizen
+    noor, ada = await small_world.person("Noor"), await small_world.agent("Ada")
+    hall = await small_world.space("Hall", noor, ada)
+    board = await denizen.panels.create("Board", [noor], advisors=["Kai"], model="demo")
+    [kai] = await denizen.advisors.list(board)
+    takes: dict[str, Any] = {
+        "agent": ada, "space": hall, "who": noor, "panel": board, "advisor": kai, "query": "tea", "words": "tea",
+        "owners": [noor.id], "topic": "tea", "seq": 0, "cycle": 1, "text": "tea",
+    }  # fmt: skip
+    tried: set[str] = set()
+    for subject in ("spaces", "minds", "memory", "reflection", "advisors", "rounds", "budgets"):
+        for name, method in inspect.getmembers(getattr(denizen, subject), inspect.iscoroutinefunction):
+            parameters = inspect.signature(method).parameters
+            numbers = {each for each, its in parameters.items() if its.annotation in ("int", "int | None")}
+            for wrong in NUMBERS.keys() & numbers if name not in WRITES else ():
+                needed = [each for each, its in parameters.items() if its.default is its.empty]
+                arguments = {each: takes[each] for each in needed}
+                for value in (NUMBERS[wrong] - 1, 10**30, "5", 2.5, True):
+                    with pytest.raises(InvalidInput, match=f"^`?{wrong}`?(:| is) "):
+                        await method(**(arguments | {wrong: value}))
+                tried.add(f"{subject}.{name} {wrong}")
+    assert tried >= {"spaces.messages limit", "spaces.mark_read seq", "minds.replay cycle", "rounds.list before"}
+    with pytest.raises(InvalidInput, match=re.escape("`contexts['tiny']` is of the type str. Give a whole number.")):
+        Runtime(contexts=any_value({"tiny": "y"}))
+
+
+async def test_what_does_not_exist_is_not_found_rather_than_empty(small_world: World):
+    """A wrong id looked like an agent without a history, a space without members and so on."""
+    denizen = small_world.denizen
+    noor, ada = await small_world.person("Noor"), await small_world.agent("Ada")
+    hall = await small_world.space("Hall", noor, ada)
+    nobody: Any = "nobody"
+    for reading in (
+        denizen.spaces.list(nobody),
+        denizen.spaces.members(nobody),
+        denizen.spaces.statuses(nobody),
+        denizen.spaces.search(nobody, "tea"),
+        denizen.minds.inbox(nobody),
+        denizen.minds.cycles(nobody),
+        denizen.minds.log(nobody),
+        denizen.minds.dead_events(nobody),
+        denizen.minds.replay(nobody, 1),
+        denizen.minds.crossings(nobody),
+        denizen.calls.waiting(nobody),
+        denizen.calls.list(nobody),
+        denizen.calls.approvals(nobody),
+        denizen.goals.list(nobody),
+        denizen.notes.list(nobody),
+        denizen.plans.list(nobody),
+        denizen.memory.summary(nobody),
+        denizen.memory.policy(nobody),
+        denizen.memory.list(agent=nobody),
+        denizen.memory.list(space=nobody),
+        denizen.reflection.stance(nobody, hall),
+        denizen.reflection.stance(ada, nobody),
+        denizen.reflection.stances(nobody),
+        denizen.panels.list(nobody),
+        denizen.advisors.list(nobody),
+        denizen.rounds.list(nobody),
+        denizen.budgets.resting(nobody),
+        denizen.budgets.spending(nobody),
+        denizen.webhooks.list(nobody),
+        denizen.bridges.addresses(nobody),
+    ):
+        with pytest.raises(NotFound, match="nobody"):
+            await reading
+    with pytest.raises(NotFound, match="There is no agent"):
+        await denizen.minds.cycles(AgentId(noor.id))
+    await denizen.agents.delete(ada)
+    assert await denizen.minds.cycles(ada) == []
+
+
+async def test_a_handle_that_nobody_has_names_the_nearest(small_world: World):
+    denizen = small_world.denizen
+    await small_world.person("Bert")
+    noor, ada = await small_world.person("Noor"), await small_world.agent("Ada")
+    await small_world.agent("Adam")
+    with pytest.raises(NotFound, match=re.escape("There is no person, agent or service '@nor'. Did you mean @noor?")):
+        await denizen.people.find("@Nor")
+    with pytest.raises(NotFound, match=re.escape("'@zzz'.") + "$"):
+        await denizen.people.find("zzz")
+    await denizen.agents.delete(ada)
+    with pytest.raises(NotFound, match=re.escape("Did you mean @adam?")):
+        await denizen.people.find("adda")
+    await denizen.people.remove(noor)
+    with pytest.raises(NotFound, match=re.escape("'@nor'.") + "$"):
+        await denizen.people.find("nor")
 
 
 async def test_agents_live_once_at_a_time(small_world: World):

@@ -198,10 +198,11 @@ class NotFound(DenizenError):
 
     code = "not_found"
 
-    def __init__(self, kind: str, identifier: str, sentence: str | None = None) -> None:
+    def __init__(self, kind: str, identifier: str, sentence: str | None = None, *, hint: str = "") -> None:
         self.kind = kind
         self.identifier = identifier
-        super().__init__(sentence or f"There is no {kind} {identifier!r}.")
+        named = "person, agent or service" if kind == "entity" else kind
+        super().__init__(sentence or f"There is no {named} {identifier!r}.{hint}")
 
 
 def existing(found: T | None, kind: str, identifier: str) -> T:

@@ -12,12 +12,11 @@ import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-import structlog
-
 from denizen.clock import Clock
 from denizen.errors import StorageError
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 RENEWALS_PER_LEASE: Final = 3
 LET_GO_SECONDS = 5

@@ -47,7 +47,7 @@ async def test_a_space_is_created_in_the_own_organization_with_its_own_people(sm
     create = small_world.denizen.spaces.create
     with pytest.raises(NotFound, match="organization"):
         await create("Hall", organization=bakery, by=requester(noor, "owner"))
-    with pytest.raises(NotFound, match="entity"):
+    with pytest.raises(NotFound, match="no person, agent or service"):
         await create("Hall", [baker], organization=noor.organization_id, by=requester(noor, "owner"))
     assert await small_world.denizen.spaces.list(noor) == []
 
@@ -118,7 +118,7 @@ async def test_a_deleted_agent_and_a_person_who_left_cannot_be_added(small_world
     await small_world.denizen.agents.delete(ada)
     await small_world.denizen.people.remove(sam)
     for gone in (ada, sam):
-        with pytest.raises(NotFound, match="entity"):
+        with pytest.raises(NotFound, match="no person, agent or service"):
             await small_world.denizen.spaces.join(hall, gone, by=requester(noor))
     assert await names(small_world, hall) == ["Noor"]
 

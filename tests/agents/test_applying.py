@@ -183,7 +183,10 @@ async def test_if_anything_cannot_be_nothing_is(world: World) -> None:
     assert failure.value.problems == (
         "1.yaml:3: The handle @eli is taken: its owner's kind is human. Choose another.",
         "1.yaml:5: The agent @gone was deleted. Choose another handle.",
-        "2.yaml:1: members: nobody has the handle @ely. Did you mean @eli?",
+        (
+            "2.yaml:1: members: There is no person, agent or service '@ely'. Did you mean @eli? "
+            "Define it in a document of its own if it is new."
+        ),
         "1.yaml:7: There are 2 spaces named 'Twin'. Rename all but one, because a file refers to spaces by name.",
     )
     with pytest.raises(NotFound):

@@ -90,7 +90,7 @@ def test_what_the_house_refuses_is_told_in_the_same_way(run: Run) -> None:
     """With the place of the document."""
     result = run("apply", write("a.yaml", "kind: space\nname: Ops\nmembers: [adda]\n"))
     assert result.exit_code == 1
-    assert "a.yaml:1: members: nobody has the handle @adda. Did you mean @ada?" in result.stderr
+    assert "a.yaml:1: members: There is no person, agent or service '@adda'. Did you mean @ada?" in result.stderr
 
 
 def test_an_empty_folder_and_no_file_at_all_are_told(run: Run) -> None:

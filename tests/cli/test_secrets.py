@@ -76,7 +76,7 @@ def test_a_secret_may_be_a_persons_own(home: Path, monkeypatch: pytest.MonkeyPat
     assert run("secrets", "delete", "CRM_TOKEN", "--person", "@noor").exit_code == 0
     assert json.loads(run("secrets", "list", "--json").stdout) == []
     assert "denizen secrets set" in run("secrets", "list").stderr
-    for who, says in [("@ada", "not a person"), ("@nobody", "no entity")]:
+    for who, says in [("@ada", "not a person"), ("@nobody", "There is no person, agent or service '@nobody'. [")]:
         refused = run("secrets", "set", "CRM_TOKEN", "--person", who, stdin="x")
         assert refused.exit_code == 1
         assert says in refused.stderr

@@ -84,7 +84,7 @@ def test_tokens_of_agents_and_mistakes(run: Run) -> None:
     made = json.loads(run("token", "create", "@ada", "--json").stdout)
     assert made["role"] == "agent"
     for arguments, says in [
-        (("create", "@nobody"), "no entity"),
+        (("create", "@nobody"), "There is no person, agent or service '@nobody'. ["),
         (("create", "--role", "king"), "owner, admin, member"),
         (("create", "@ada", "--role", "owner"), "cannot have the role"),
         (("revoke", "nothing"), "no token"),

@@ -15,6 +15,7 @@ from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import ledger
 from tests.models.loopback import Failure, Loopback, loopback
+from tests.server.conftest import House, served
 from tests.world import JumpingClock, World, open_world
 
 SENDS: dict[str, Any] = {"text": "", "tool": "send_message", "arguments": json.dumps({"text": "Tea is ready."})}
@@ -173,6 +174,11 @@ async def test_what_a_server_says_of_its_context_counts_even_if_a_setting_says_m
         assert await refusals_in_twenty_turns(world, server, small(4_096, of_vllm)) <= 6
 
 
+async def contexts_too_large(house: House, who: Entity) -> list[str]:
+    alerts = (await house.call("GET", "/api/health", who)).json()["alerts"]
+    return [each["text"] for each in alerts if each["code"] == "context_too_large"]
+
+
 async def test_the_owner_is_told_once_that_their_context_is_too_large(jumping: World, server: Loopback) -> None:
     world, alerts = jumping, list[str]()
     noor, space = await kitchen(world, window={"context_tokens": 100_000})
@@ -200,6 +206,32 @@ async def test_the_owner_is_told_once_that_their_context_is_too_large(jumping: W
                 alerts.append(str(frame.payload["text"]))
     [told] = alerts
     assert told.startswith("window.context_tokens is 100,000, but the server of openai-chat:local-model accepts 4,096")
+    async with served(world) as house:
+        assert await contexts_too_large(house, noor) == [f"Ada: {told}"]
+
+
+async def test_health_tells_of_a_context_that_is_set_too_large_for_all_agents(jumping: World, server: Loopback) -> None:
+    """The size under [contexts] is wrong for as long as the server takes less, and only the log said so."""
+    world, refused = jumping, list[None]()
+    world.denizen.contexts["openai-chat:local-model"] = 50_000
+    noor, space = await kitchen(world)
+
+    def judge(_body: dict[str, Any]) -> Failure | None:
+        if refused:
+            return None
+        refused.append(None)
+        return Failure(400, body=of_vllm(5_000))
+
+    server.judge = judge
+    server.turns = [SENDS, SENDS, ENDS]
+    async with served(world) as house:
+        assert await contexts_too_large(house, noor) == []
+        await world.say(noor, "Tea?", space)
+        await world.run()
+        [told] = await contexts_too_large(house, noor)
+    assert told.startswith(
+        'Ada: "openai-chat:local-model" under [contexts] is 50,000, but the server of openai-chat:local-model accepts'
+    )
 
 
 async def refusals_in_twenty_turns(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from denizen.telemetry.logs import CHATTY, Format, Level, configure_logging
+from denizen.telemetry.logs import CHATTY, Format, Level, configure_logging, get_logger
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +155,50 @@ def test_without_being_told_lines_go_to_stderr(capsys: pytest.CaptureFixture[str
     structlog.get_logger().info("hello")
     out, err = capsys.readouterr()
     assert (out, json.loads(err)["event"]) == ("", "hello")
+
+
+def test_a_program_that_uses_denizen_sees_nothing_of_it_unless_it_asks(tmp_path: Path) -> None:
+    """A script prints what it prints; with logging turned on it has our lines as well, with their fields."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio, logging, sys\n"
+        "from denizen import Runtime\n"
+        "if sys.argv[1:]: logging.basicConfig(level=sys.argv[1], format='%(name)s: %(message)s')\n"
+        "async def main():\n"
+        "    async with Runtime() as denizen:\n"
+        "        await denizen.people.create('Noor')\n"
+        "asyncio.run(main())\n"
+    )
+    told = [
+        subprocess.run([sys.executable, str(script), *level], capture_output=True, text=True, check=True, cwd=tmp_path)
+        for level in ([], ["INFO"], ["DEBUG"])
+    ]
+    assert [each.stdout for each in told] == ["", "", ""]
+    assert told[0].stderr == ""
+    assert "model found" not in told[1].stderr
+    assert "denizen.api.wiring: model found model='" in told[2].stderr
+
+
+def test_our_lines_in_a_program_s_own_logging(caplog: pytest.LogCaptureFixture) -> None:
+    """Fields and what is bound stand in the message, without secrets; a traceback is given as logging gives one."""
+    structlog.reset_defaults()
+    log = get_logger("denizen.cycles")
+    with caplog.at_level("INFO"), structlog.contextvars.bound_contextvars(agent="ada"):
+        log.debug("not wanted")
+        log.info("100 % done", steps=4, password="hunter2")
+        try:
+            raise ValueError("no milk")
+        except ValueError:
+            log.exception("failed")
+    done, failed = caplog.records
+    assert (done.name, done.getMessage()) == ("denizen.cycles", "100 % done steps=4 password='•••' agent='ada'")
+    assert failed.exc_info is not None
+    assert "no milk" in caplog.text
+
+
+def test_a_program_that_configured_structlog_has_our_lines_in_it() -> None:
+    """Also where it does so after Denizen was imported."""
+    log = get_logger("denizen.cycles")
+    with structlog.testing.capture_logs() as logs:
+        log.debug("cycle finished", steps=4)
+    assert logs == [{"event": "cycle finished", "steps": 4, "log_level": "debug"}]

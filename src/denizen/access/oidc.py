@@ -18,11 +18,12 @@ import structlog
 from denizen.clock import SECOND, Clock, Instant
 from denizen.errors import IssuerUnreachable, TokenNotBelieved
 from denizen.settings.shape import OidcSettings
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from jwt import PyJWK
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 KEPT_SECONDS: Final = 3_600

@@ -68,7 +68,7 @@ def find_profile(tx: Tx, by: Requester, named: str) -> Profile:
         return get(tx, by.home(tx), storable(named))
     except NotFound as error:
         # One answer for who is not there and for who is of another organization.
-        raise NotFound("entity", named) from error
+        raise _nobody(tx, by.home(tx), named) from error
 
 
 def find_present(tx: Tx, organization_id: OrganizationId, named: str) -> Entity:
@@ -80,7 +80,13 @@ def find_present(tx: Tx, organization_id: OrganizationId, named: str) -> Entity:
     except NotFound:
         pass
     # One error for those who are not there and for those of another organization.
-    raise NotFound("entity", named)
+    raise _nobody(tx, organization_id, named)
+
+
+def _nobody(tx: Tx, organization_id: OrganizationId, named: str) -> NotFound:
+    if named.startswith("@"):
+        return directory.no_such_handle(tx, organization_id, storable(named))
+    return NotFound("entity", named)
 
 
 def page(

@@ -82,18 +82,22 @@ def find_agent(tx: Tx, by: Requester, named: str, *, also_dead: bool = False) ->
     Raises `NotFound` for an agent of another organization as for one that does not exist. A deleted agent is found only
     with `also_dead`.
     """
-    wanted = storable(named)
+    wanted, home = storable(named), by.organization_id
+    if home is None or not wanted.startswith("@"):
+        return _agent_of_id(tx, by, wanted, also_dead)
     try:
-        if wanted.startswith("@") and by.organization_id is not None:
-            wanted = directory.find_entity(tx, by.organization_id, wanted).id
+        return _agent_of_id(tx, by, directory.find_entity(tx, home, wanted).id, also_dead)
     except NotFound:
-        raise NotFound("agent", named) from None
-    row = tx.one(_agent, id=wanted)
+        raise directory.no_such_handle(tx, home, wanted, "agent") from None
+
+
+def _agent_of_id(tx: Tx, by: Requester, id: str, also_dead: bool) -> AgentId:
+    row = tx.one(_agent, id=id)
     if row is not None:
         organization_id, status = row
         if by.organization_id in (None, organization_id) and (also_dead or status != "dead"):
-            return AgentId(wanted)
-    raise NotFound("agent", named)
+            return AgentId(id)
+    raise NotFound("agent", id)
 
 
 def agent_id_of(tx: Tx, by: Requester, named: str) -> str:

@@ -36,7 +36,6 @@ from denizen.consciousness import privacy
 from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.masking import masked
-from denizen.nearest import nearest
 from denizen.plans import admin_changes, agenda, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft
 from denizen.plans.goals import Goal, GoalChange
@@ -298,10 +297,7 @@ def _find_anyone(work: _Work, handle: str) -> Entity:
     try:
         return directory.find_entity(work.tx, work.organization_id, handle)
     except NotFound as error:
-        there = [each.handle for each in directory.list_entities(work.tx, work.organization_id)]
-        near = next(iter(nearest(handle, there)), None)
-        hint = f" Did you mean @{near}?" if near else " Define it in a document of its own."
-        raise InvalidInput(f"members: nobody has the handle @{handle}.{hint}") from error
+        raise InvalidInput(f"members: {error} Define it in a document of its own if it is new.") from error
 
 
 def _bridge(work: _Work, declared: Declared) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-import structlog
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
@@ -28,8 +27,9 @@ from denizen.memory.asking import MemoryTask, MemoryUsage, ModelAnswer, RequestR
 from denizen.memory.documents import Unusable
 from denizen.models.prices import Usage
 from denizen.storage.database import Database, Tx
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 MOST_TOKENS: Final = 1_500
 """What the notes of one request may have."""

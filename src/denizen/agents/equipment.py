@@ -56,6 +56,7 @@ from denizen.reflection.cursor import Claimant
 from denizen.reflection.thinking import NamedModel, Reflector
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
+from denizen.telemetry.logs import get_logger
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
 from denizen.tools.background_calls import BackgroundCalls
@@ -68,7 +69,7 @@ from denizen.tools.results import StoreFile
 from denizen.tools.settings import A2aTool, ClientTool, McpServer
 from denizen.tools.tool import CustomTool, OutsideTool, OwnTool, Toolbox
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 
 @dataclass(frozen=True)

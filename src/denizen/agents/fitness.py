@@ -65,6 +65,8 @@ class Fitness:
     """When the oldest of them came."""
     dead: int
     """How many events it has set aside."""
+    context_too_large: str | None = None
+    """A sentence, if the server of a model has shown that it accepts less than what is configured here."""
 
     def needs_a_person(self, now: int) -> bool:
         """Whether this stays as it is until somebody acts."""

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import structlog
+from denizen.telemetry.logs import get_logger
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 BOOT_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 _SUFFIX: Final = ".lock"

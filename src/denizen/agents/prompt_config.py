@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
 from pydantic import JsonValue
 
 from denizen.errors import InvalidInput
@@ -18,11 +17,12 @@ from denizen.profiles.presets import Presets
 from denizen.reflection import configuration
 from denizen.reflection.configuration import Configuration
 from denizen.storage.database import Tx
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from denizen.reflection.sentiment import Classifier
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 
 class PromptConfig:

@@ -61,13 +61,14 @@ from denizen.reflection.cursor import Claimant
 from denizen.spaces import sizes
 from denizen.spaces.sizes import DAY
 from denizen.storage.database import Database, Tx
+from denizen.telemetry.logs import get_logger
 from denizen.tools import calls, privacy_guard, running_calls
 from denizen.tools.background_calls import BackgroundCalls, again, is_being_cancelled
 from denizen.tools.calls import Call
 from denizen.tools.results import Result
 from denizen.tools.tool import spaces_of
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 SWEEPS_BETWEEN_TRIES: Final = 30
 """How many sweeps skip an agent that could not live here, unless something new arrives for it."""

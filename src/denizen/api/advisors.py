@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.api.arguments import number_of, text_of
 from denizen.api.subject import EntityRef, PanelRef, Subject, id_of, optional_id_of, requester_of
 from denizen.api.wiring import Wiring
 from denizen.ids import SpaceId
@@ -38,7 +39,7 @@ class Advisors(Subject):
 
     async def list(self, panel: PanelRef) -> builtins.list[Advisor]:
         """The advisors of the panel, in order, also those that are switched off."""
-        return await self._runtime.db.read(advisors.list_of, id_of(panel))
+        return await self._read_space(panel, advisors.list_of)
 
     async def add(
         self, panel: PanelRef, *given: AdvisorLike, by: Requester = THIS_PROCESS, key: str | None = None
@@ -99,7 +100,9 @@ class Advisors(Subject):
         self, panel: PanelRef, topic: str, *, count: int = SUGGESTED_ADVISORS
     ) -> builtins.list[Suggestion]:
         """Advisors that a model suggests for the topic, each with a reason."""
-        return await estimating.suggest(self._runtime.panel_deps(), id_of(panel), topic, count)
+        return await estimating.suggest(
+            self._runtime.panel_deps(), id_of(panel), text_of(topic, "topic"), number_of(count, "count", 1)
+        )
 
     async def stance(self, panel: PanelRef, advisor: Advisor | str) -> Stance:
         """The profile that the advisor had when it answered last, and its state of mind; also for `assistant`."""
@@ -135,11 +138,11 @@ class Advisors(Subject):
         self, panel: PanelRef, advisor: Advisor | str, *, limit: int = 100
     ) -> builtins.list[PastRun]:
         """How the state of mind changed, the newest first."""
-        return await self._runtime.db.read(VOICES.runs_of, id_of(advisor), id_of(panel), limit=limit)
+        return await self._read_space(panel, _runs, id_of(advisor), number_of(limit, "limit", 1))
 
     async def signals(self, panel: PanelRef, advisor: Advisor | str, *, limit: int = 100) -> builtins.list[PastSignal]:
         """The signals that sentiment gave, the newest first."""
-        return await self._runtime.db.read(VOICES.signals_of, id_of(advisor), id_of(panel), limit=limit)
+        return await self._read_space(panel, _signals, id_of(advisor), number_of(limit, "limit", 1))
 
     async def try_metaprompt(
         self,
@@ -190,3 +193,11 @@ def _stance(tx: Tx, panel_id: SpaceId, voice: str) -> Stance:
 
 def _standings(tx: Tx, panel_id: SpaceId) -> list[VoiceStance]:
     return advisor_stances.standings(tx, panels.get(tx, panel_id))
+
+
+def _runs(tx: Tx, panel_id: SpaceId, voice: str, limit: int) -> list[PastRun]:
+    return VOICES.runs_of(tx, voice, panel_id, limit=limit)
+
+
+def _signals(tx: Tx, panel_id: SpaceId, voice: str, limit: int) -> list[PastSignal]:
+    return VOICES.signals_of(tx, voice, panel_id, limit=limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
+from denizen.api.arguments import listed, text_of
 from denizen.api.files import FileRef, Files
 from denizen.api.subject import (
     AgentRef,
@@ -28,10 +29,9 @@ from denizen.api.subject import (
     SpaceRef,
     Subject,
     id_of,
-    listed,
     optional_id_of,
-    text_of,
 )
+from denizen.cycles.alerts import context_too_large
 from denizen.cycles.troubles import classify
 from denizen.errors import DenizenError, InvalidInput, OutcomeUnknown, PriceUnknown
 from denizen.ids import OrganizationId, new_id
@@ -267,7 +267,20 @@ class Agents(Subject):
         except (DenizenError, ValidationError) as error:
             trouble = classify(error, self._runtime.default_model if model_name == "default" else model_name)
             return replace(found, unable=Unable(found.agent_id, found.name, trouble.cause, trouble.detail))
-        return found
+        return replace(found, context_too_large=self._context_too_large(agent, models))
+
+    def _context_too_large(self, agent: Agent, models: Mapping[str, Model]) -> str | None:
+        from denizen.models.context_size import accepted_by_server
+
+        wanted, contexts = agent.definition.window.context_tokens, self._runtime.contexts
+        for name, model in models.items():
+            accepted = accepted_by_server(model)
+            told = context_too_large(wanted, accepted, name) or context_too_large(
+                contexts.get(name), accepted, name, f'"{name}" under [contexts]'
+            )
+            if told is not None:
+                return f"{agent.name}: {told.text}"
+        return None
 
     async def apply(
         self,

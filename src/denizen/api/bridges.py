@@ -123,7 +123,7 @@ class Bridges(Subject):
 
     async def addresses(self, person: PersonRef) -> builtins.list[BridgeAddress]:
         """The accounts elsewhere that are linked to this person."""
-        return await self._runtime.db.read(addresses.linked_to, id_of(person))
+        return await self._read_entity(person, addresses.linked_to)
 
     async def known_addresses(self, bridge: BridgeRef, *, by: Requester = THIS_PROCESS) -> builtins.list[KnownAddress]:
         """The accounts that have written through the bridge, linked ones first. For admins."""

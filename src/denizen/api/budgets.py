@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry
-from denizen.api.subject import AgentRef, OrganizationRef, Subject, id_of
+from denizen.api.arguments import number_of
+from denizen.api.subject import AgentRef, OrganizationRef, Subject
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetRest, BudgetSettings
 from denizen.cycles.organization import set_budget
@@ -57,14 +58,15 @@ class Budgets(Subject):
 
     async def resting(self, agent: AgentRef) -> BudgetRest | None:
         """Why and until when the agent rests, where a budget has suspended it."""
-        return await self._runtime.db.read(budgets.resting, id_of(agent))
+        return await self._read_agent(agent, budgets.resting)
 
     async def spending(
         self, agent: AgentRef | None = None, *, days: int = 30, organization: OrganizationRef | None = None
     ) -> list[Spending]:
         """What the agent used on the last days, by model; without one, each agent and panel of the organization."""
+        days = number_of(days, "days", 1, 36_500)
         if agent is not None:
-            return await self._runtime.db.read(spending_of_agent, id_of(agent), days=days)
+            return await self._read_agent(agent, spending_of_agent, days=days)
         home = await self._runtime.organization_id(organization)
         return await self._runtime.db.read(spending_of_all, home, days=days)
 

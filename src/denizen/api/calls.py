@@ -27,11 +27,11 @@ class Calls(Subject):
 
     async def waiting(self, who: EntityRef) -> builtins.list[Call]:
         """The questions of agents that this person may answer, the oldest first."""
-        return await self._runtime.db.read(calls.open_to, id_of(who))
+        return await self._read_entity(who, calls.open_to)
 
     async def list(self, space: SpaceRef) -> builtins.list[Call]:
         """The tool calls that the people in a space see, in order."""
-        return await self._runtime.db.read(calls.in_space, id_of(space))
+        return await self._read_space(space, calls.in_space)
 
     async def answer(self, call: Call | str, result: JsonValue, *, by: EntityRef) -> Call:
         """Answer what an agent has asked. The first answer stands: a second one raises `AlreadySettled`."""
@@ -42,7 +42,7 @@ class Calls(Subject):
 
         With a `reader`, only those that they gave or that were asked for in one of their spaces.
         """
-        return await self._runtime.db.read(grants.visible_to, id_of(agent), optional_id_of(reader))
+        return await self._read_agent(agent, grants.visible_to, optional_id_of(reader))
 
     async def revoke_approval(self, agent: AgentRef, id: str, *, by: EntityRef) -> None:
         """Revoke an approval. Raises `NotFound` where this person cannot see it."""

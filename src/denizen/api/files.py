@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from denizen.access.requesters import Requester
+from denizen.api.arguments import listed
 from denizen.api.subject import EntityRef, OrganizationRef, Subject, id_of
 from denizen.api.wiring import Wiring
 from denizen.clock import SECOND
@@ -257,7 +258,8 @@ async def uploaded(runtime: Wiring, by: EntityRef | Requester, files: Sequence[P
         return []
     uploader = by.entity_id if isinstance(by, Requester) else id_of(by)
     subject = Files(runtime)
-    return [id_of(await subject.upload(uploader, each) if isinstance(each, Path) else each) for each in files]
+    given = listed(files, "files")
+    return [id_of(await subject.upload(uploader, each) if isinstance(each, Path) else each) for each in given]
 
 
 async def _parts(data: bytes, first: int) -> AsyncIterator[bytes]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from denizen.access.audit import Actor
 from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.api.arguments import listed, number_of, optional_number_of, text_of
 from denizen.api.forgetting import forget
 from denizen.api.subject import AgentRef, EntityRef, OrganizationRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.errors import InvalidInput
@@ -35,7 +36,7 @@ class Memory(Subject):
 
     async def summary(self, space: SpaceRef) -> ConversationSummary:
         """The summary of the conversation, and the number of the last message in it; 0: there is no summary yet."""
-        return await self._runtime.db.read(rolling.find, id_of(space))
+        return await self._read_space(space, rolling.find)
 
     async def summarize(self, space: SpaceRef, *, reader: str = rolling.EVERYONE) -> Rolling:
         """Summarize the conversation, as far as one pass goes, if that is due. Inside `living()` it happens by itself.
@@ -48,7 +49,7 @@ class Memory(Subject):
 
     async def policy(self, space: SpaceRef) -> Policy:
         """What may be remembered of this conversation, as far as it is set here."""
-        return await self._runtime.db.read(stored_policies.policy_of, id_of(space))
+        return await self._read_space(space, stored_policies.policy_of)
 
     async def set_policy(self, space: SpaceRef, policy: Policy, *, by: Requester = THIS_PROCESS) -> Policy:
         """Change what may be remembered of this conversation. What the policy leaves out stays as it was."""
@@ -82,18 +83,20 @@ class Memory(Subject):
         limit: int = 100,
     ) -> builtins.list[MemoryItem]:
         """The memories of one owner, of a space, of an agent alone, or of the organization, the newest first."""
+        before, limit = optional_number_of(before, "before"), number_of(limit, "limit", 1)
         if owner is not None:
             return await self._runtime.db.read(items.owned, owner, before=before, limit=limit)
         if space is not None:
-            return await self._runtime.db.read(items.learned_in, id_of(space), before=before, limit=limit)
+            return await self._read_space(space, items.learned_in, before=before, limit=limit)
         if agent is not None:
-            return await self._runtime.db.read(items.of_agent, id_of(agent), before=before, limit=limit)
+            return await self._read_agent(agent, items.of_agent, before=before, limit=limit)
         home = await self._runtime.organization_id(organization)
         return await self._runtime.db.read(items.all_of, home, before=before, limit=limit)
 
     async def search(self, query: str, owners: Iterable[str], *, limit: int = 20) -> builtins.list[FoundMemory]:
         """Search the memories of these owners, the best result first."""
-        return await sinks.look(self._runtime.db, self._runtime.embedder, query, [*owners], limit)
+        said, whose, most = text_of(query, "query"), listed(owners, "owners"), number_of(limit, "limit", 1)
+        return await sinks.look(self._runtime.db, self._runtime.embedder, said, whose, most)
 
     async def report(self, *, organization: OrganizationRef | None = None) -> Report:
         """Duplicates, junk, unused memories and contradictions."""

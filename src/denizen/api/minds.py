@@ -9,6 +9,7 @@ from __future__ import annotations
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import managing, registry
 from denizen.agents.inspection import Inspection, inspect, readable_event, readable_passages, readable_record
+from denizen.api.arguments import number_of, text_of
 from denizen.api.subject import AgentRef, PersonRef, SpaceRef, Subject, id_of, optional_id_of
 from denizen.consciousness import log, privacy, replay
 from denizen.consciousness.log import Entry
@@ -17,6 +18,7 @@ from denizen.consciousness.recall.fetching import RecalledPassage as Recalled
 from denizen.consciousness.replay import RebuiltRequest
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.rethinking import NewAnswer, rethink
+from denizen.errors import InvalidInput
 from denizen.ids import AgentId, EntityId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
@@ -24,7 +26,7 @@ from denizen.models.embedders import NONE, Reader
 from denizen.storage.database import Tx
 from denizen.tools import privacy_guard
 from denizen.tools.privacy_guard import Crossing
-from denizen.tools.recalling import Recall, look
+from denizen.tools.recalling import QUERY_CHARACTERS, Recall, look
 
 
 class Minds(Subject):
@@ -50,11 +52,11 @@ class Minds(Subject):
         assert [each.text for each in await denizen.minds.inbox(ada)] == ["Good morning."]
         ```
         """
-        return await self._runtime.db.read(_inbox, id_of(agent), optional_id_of(reader))
+        return await self._read_agent(agent, _inbox, optional_id_of(reader))
 
     async def dead_events(self, agent: AgentRef) -> list[Event]:
         """The events that failed too often and are no longer tried."""
-        return await self._runtime.db.read(delivery.dead, id_of(agent))
+        return await self._read_agent(agent, delivery.dead)
 
     async def requeue(self, agent: AgentRef, event_id: str, *, by: Requester = THIS_PROCESS) -> None:
         """Try a dead event again."""
@@ -66,11 +68,12 @@ class Minds(Subject):
 
     async def cycles(self, agent: AgentRef, *, limit: int = 100, reader: PersonRef | None = None) -> list[CycleRecord]:
         """The agent's last cycles, oldest first."""
-        return await self._runtime.db.read(_cycles, id_of(agent), limit, optional_id_of(reader))
+        most = number_of(limit, "limit", 1)
+        return await self._read_agent(agent, _cycles, most, optional_id_of(reader))
 
     async def log(self, agent: AgentRef, *, first: int = 1, reader: PersonRef | None = None) -> list[Entry]:
         """What the agent saw and did, from the given number on."""
-        return await self._runtime.db.read(_log, id_of(agent), first, optional_id_of(reader))
+        return await self._read_agent(agent, _log, number_of(first, "first"), optional_id_of(reader))
 
     async def recall(
         self,
@@ -87,6 +90,10 @@ class Minds(Subject):
         What was said in a private space is found only if that space is named.
         """
         where = optional_id_of(space)
+        if not 0 < len(text_of(query, "query")) <= QUERY_CHARACTERS:
+            raise InvalidInput(f"`query` has {len(query):,} characters. Give 1 to {QUERY_CHARACTERS:,}.")
+        when = None if when is None else text_of(when, "when")
+        who = None if who is None else text_of(who, "who")
         wanted = Recall(query=query, when=when, who=who, space=where)
         found = await look(
             self._runtime.db, self._runtime.embedder, id_of(agent), wanted, frozenset(() if where is None else (where,))
@@ -101,9 +108,10 @@ class Minds(Subject):
         self, agent: AgentRef, cycle: int, *, step: int | None = None, reader: PersonRef | None = None
     ) -> list[RebuiltRequest]:
         """Each request of a past cycle, or that of one step, exactly as it was sent, and what came back."""
+        which, person = number_of(cycle, "cycle"), optional_id_of(reader)
         if step is not None:
-            return [await self._runtime.db.read(replay.request, id_of(agent), cycle, step, optional_id_of(reader))]
-        return await self._runtime.db.read(replay.requests, id_of(agent), cycle, optional_id_of(reader))
+            return [await self._read_agent(agent, replay.request, which, number_of(step, "step"), person)]
+        return await self._read_agent(agent, replay.requests, which, person)
 
     async def rethink(
         self, agent: AgentRef, cycle: int, *, model: str, step: int | None = None, reader: PersonRef | None = None
@@ -123,7 +131,7 @@ class Minds(Subject):
 
     async def crossings(self, agent: AgentRef) -> list[Crossing]:
         """Messages of this agent that were stopped because they would have repeated private words elsewhere."""
-        return await self._runtime.db.read(privacy_guard.crossings_of, id_of(agent))
+        return await self._read_agent(agent, privacy_guard.crossings_of)
 
     async def reindex(self) -> int:
         """Compute the missing vectors of what agents can recall. Returns how many were computed.

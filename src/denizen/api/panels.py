@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.api.advisors import AdvisorLike, check_reflection, drafted
+from denizen.api.arguments import text_of
 from denizen.api.files import FileRef, uploaded
 from denizen.api.spaces import Spaces
 from denizen.api.subject import EntityRef, OrganizationRef, PanelRef, Subject, id_of, ids_of
@@ -65,7 +66,7 @@ class Panels(Subject):
 
     async def list(self, who: EntityRef) -> builtins.list[Panel]:
         """The panels they are in."""
-        return await self._runtime.db.read(panels.panels_of, id_of(who))
+        return await self._read_entity(who, panels.panels_of)
 
     async def edit(
         self,
@@ -109,7 +110,7 @@ class Panels(Subject):
 
     async def estimate(self, panel: PanelRef, text: str) -> builtins.list[CostEstimate]:
         """What the message would cost, advisor by advisor."""
-        return await estimating.foretell(self._runtime.panel_deps(), id_of(panel), text)
+        return await estimating.foretell(self._runtime.panel_deps(), id_of(panel), text_of(text, "text"))
 
     async def transcript(self, panel: PanelRef) -> str:
         """Everything that was said in the panel, in Markdown."""

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from denizen.access import entity_pictures, people
 from denizen.access.requesters import THIS_PROCESS
+from denizen.api.arguments import text_of
 from denizen.api.forgetting import forget
-from denizen.api.subject import EntityRef, OrganizationRef, PersonRef, Subject, id_of, optional_id_of, text_of
+from denizen.api.subject import EntityRef, OrganizationRef, PersonRef, Subject, id_of, optional_id_of
 from denizen.forgetting import forgetting
 from denizen.forgetting.receipts import Receipt
 from denizen.spaces import directory
@@ -30,14 +31,13 @@ class People(Subject):
     ) -> Entity:
         """Create a person. Without a handle, one is made from the name. Raises `HandleTaken` where it is in use."""
         home = await self._runtime.organization_id(organization)
-        return await self._runtime.db.write(
-            directory.create_entity, home, "human", name=name, handle=handle or handle_from(text_of(name, "name"))
-        )
+        chosen = handle_from(text_of(name, "name")) if handle is None else text_of(handle, "handle")
+        return await self._runtime.db.write(directory.create_entity, home, "human", name=name, handle=chosen)
 
     async def find(self, handle: str, *, organization: OrganizationRef | None = None) -> Entity:
         """The person, agent or service with this handle. Raises `NotFound` where there is none."""
         home = await self._runtime.organization_id(organization)
-        return await self._runtime.db.read(directory.find_entity, home, handle)
+        return await self._runtime.db.read(directory.find_entity, home, text_of(handle, "handle"))
 
     async def remove(self, person: PersonRef) -> None:
         """The person, or service, leaves all spaces, and their tokens end. Their messages stay, under their name."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 
 from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.api.arguments import text_of
 from denizen.api.subject import AgentRef, Subject, id_of
 from denizen.plans import admin_changes, agenda, goals, notes
 from denizen.plans.agenda import Plan, PlanDraft, When
@@ -41,7 +42,7 @@ class Goals(Subject):
 
     async def list(self, agent: AgentRef) -> builtins.list[Goal]:
         """The goals of the agent, by number."""
-        return await self._runtime.db.read(goals.goals_of, id_of(agent))
+        return await self._read_agent(agent, goals.goals_of)
 
     async def delete(self, agent: AgentRef, number: int, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the goal of that number."""
@@ -59,11 +60,13 @@ class Notes(Subject):
 
     async def set(self, agent: AgentRef, key: str, text: str, *, by: Requester = THIS_PROCESS) -> Note:
         """Write the note of that key, over one that is there."""
-        return await self._runtime.db.write(admin_changes.set_note, by, id_of(agent), key, text)
+        return await self._runtime.db.write(
+            admin_changes.set_note, by, id_of(agent), text_of(key, "key"), text_of(text, "text")
+        )
 
     async def list(self, agent: AgentRef) -> builtins.list[Note]:
         """The notes of the agent."""
-        return await self._runtime.db.read(notes.notes_of, id_of(agent))
+        return await self._read_agent(agent, notes.notes_of)
 
     async def delete(self, agent: AgentRef, key: str, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the note of that key."""
@@ -97,7 +100,7 @@ class Plans(Subject):
 
         A plan of that name that is there is replaced.
         """
-        draft = PlanDraft(name, instruction, When(cron, at, after, zone))
+        draft = PlanDraft(text_of(name, "name"), text_of(instruction, "instruction"), When(cron, at, after, zone))
         return await self._runtime.db.write(admin_changes.set_plan, by, id_of(agent), draft)
 
     async def set_timer(
@@ -110,11 +113,13 @@ class Plans(Subject):
         by: Requester = THIS_PROCESS,
     ) -> Plan:
         """Wake the agent once, then, with the reason."""
-        return await self._runtime.db.write(admin_changes.set_timer, by, id_of(agent), reason, When(at=at, after=after))
+        return await self._runtime.db.write(
+            admin_changes.set_timer, by, id_of(agent), text_of(reason, "reason"), When(at=at, after=after)
+        )
 
     async def list(self, agent: AgentRef) -> builtins.list[Plan]:
         """The plans, timers and heartbeat of the agent, the next one first."""
-        return await self._runtime.db.read(agenda.plans_of, id_of(agent))
+        return await self._read_agent(agent, agenda.plans_of)
 
     async def delete(self, agent: AgentRef, name: str, *, by: Requester = THIS_PROCESS) -> None:
         """Delete the plan of that name, or the timer of that id."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Concatenate, ParamSpec, TypeVar
 
 from pydantic import JsonValue
 
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import registry, stance_changes
+from denizen.api.arguments import number_of
 from denizen.api.subject import AgentRef, EntityRef, SpaceRef, Subject, id_of, optional_id_of, requester_of
 from denizen.cycles.reflecting import try_metaprompt
+from denizen.ids import AgentId, SpaceId
 from denizen.reflection import state
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.stance_store import AGENTS, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.reflection.thinking import MetapromptTrial
+from denizen.spaces import directory
+from denizen.storage.database import Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Reflection(Subject):
@@ -28,11 +36,11 @@ class Reflection(Subject):
 
     async def stance(self, agent: AgentRef, space: SpaceRef) -> Stance:
         """The agent's profile and state of mind in this conversation."""
-        return await self._runtime.db.read(AGENTS.stance, id_of(agent), id_of(space))
+        return await self._read_agent(agent, _in_space, id_of(space), AGENTS.stance)
 
     async def stances(self, agent: AgentRef) -> list[Stance]:
         """The same for each of its conversations, the last changed first; at most a hundred."""
-        return await self._runtime.db.read(AGENTS.stances_of, id_of(agent))
+        return await self._read_agent(agent, AGENTS.stances_of)
 
     async def set_settings(
         self, agent: AgentRef, space: SpaceRef, settings: Mapping[str, JsonValue], *, by: Requester = THIS_PROCESS
@@ -73,11 +81,13 @@ class Reflection(Subject):
 
     async def states_of_mind(self, agent: AgentRef, space: SpaceRef, *, limit: int = 100) -> list[PastRun]:
         """How the state of mind changed, the newest first."""
-        return await self._runtime.db.read(AGENTS.runs_of, id_of(agent), id_of(space), limit=limit)
+        most = number_of(limit, "limit", 1)
+        return await self._read_agent(agent, _in_space, id_of(space), AGENTS.runs_of, limit=most)
 
     async def signals(self, agent: AgentRef, space: SpaceRef, *, limit: int = 100) -> list[PastSignal]:
         """The signals that sentiment gave there, the newest first."""
-        return await self._runtime.db.read(AGENTS.signals_of, id_of(agent), id_of(space), limit=limit)
+        most = number_of(limit, "limit", 1)
+        return await self._read_agent(agent, _in_space, id_of(space), AGENTS.signals_of, limit=most)
 
     async def try_metaprompt(
         self,
@@ -100,3 +110,15 @@ class Reflection(Subject):
         return await try_metaprompt(
             self._runtime.db, who.id, reflector, id_of(space), asked, apply=apply, by=optional_id_of(by)
         )
+
+
+def _in_space(
+    tx: Tx,
+    agent_id: AgentId,
+    space_id: SpaceId,
+    read: Callable[Concatenate[Tx, str, SpaceId, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Raises `NotFound` if there is no such space."""
+    return read(tx, agent_id, directory.get_space(tx, space_id).id, *args, **kwargs)

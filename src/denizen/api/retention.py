@@ -8,18 +8,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
 from denizen.errors import InvalidInput, NotFound, OutcomeUnknown
 from denizen.ids import SpaceId
 from denizen.spaces import retention
 from denizen.spaces.retention import Retention
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from denizen.api.wiring import Wiring
     from denizen.forgetting.receipts import Receipt
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 
 async def remove_expired(runtime: Wiring, folder: Path | None, *, most: int | None = None) -> list[Receipt]:

@@ -12,6 +12,7 @@ from denizen.access import space_changes
 from denizen.access.requesters import THIS_PROCESS, Requester
 from denizen.agents import messaging, space_statuses
 from denizen.agents.space_statuses import ShownStatus
+from denizen.api.arguments import flag_of, mapping_of, number_of, text_of, whole_number_of
 from denizen.api.files import FileRef, uploaded
 from denizen.api.forgetting import forget
 from denizen.api.subject import (
@@ -24,12 +25,11 @@ from denizen.api.subject import (
     ids_of,
     optional_id_of,
     requester_of,
-    text_of,
 )
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.receipts import Receipt
-from denizen.ids import AgentId, MessageId, SpaceId, new_id
+from denizen.ids import AgentId, MessageId, new_id
 from denizen.spaces import ask_again as asking
 from denizen.spaces import directory, posting, reactions_and_pins, reading, retention, searching
 from denizen.spaces import floor as floor_rule
@@ -38,7 +38,6 @@ from denizen.spaces.posting import Message, Posted
 from denizen.spaces.reading import ReadPosition
 from denizen.spaces.retention import Retention
 from denizen.spaces.searching import Cursor, MessageQuery, SearchedWords, SearchResults
-from denizen.storage.database import Tx
 
 MessageRef = Message | Posted | MessageId
 """A message, or its id."""
@@ -85,7 +84,7 @@ class Spaces(Subject):
             text_of(name, "name"),
             joining,
             kind=kind,
-            private=private,
+            private=flag_of(private, "private"),
             floor=floor,
             agent_run_limit=agent_run_limit,
         )
@@ -101,7 +100,7 @@ class Spaces(Subject):
         assert [each.name for each in await denizen.spaces.list(noor)] == ["Kitchen"]
         ```
         """
-        return await self._runtime.db.read(directory.spaces_of, id_of(who))
+        return await self._read_entity(who, directory.spaces_of)
 
     async def set_floor(self, space: SpaceRef, floor: Floor, *, by: Requester = THIS_PROCESS) -> None:
         """Choose which agents take up what is said in the space: `all`, `addressed` or `one`."""
@@ -109,7 +108,8 @@ class Spaces(Subject):
 
     async def set_agent_run_limit(self, space: SpaceRef, limit: int, *, by: Requester = THIS_PROCESS) -> None:
         """After so many messages of agents in a row, they no longer wake each other there; 0: no limit."""
-        await self._runtime.db.write(space_changes.change, by, id_of(space), agent_run_limit=limit)
+        wanted = whole_number_of(limit, "limit")
+        await self._runtime.db.write(space_changes.change, by, id_of(space), agent_run_limit=wanted)
 
     async def set_retention(
         self, space: SpaceRef, days: int | None, *, archive: bool = False, by: Requester = THIS_PROCESS
@@ -124,7 +124,7 @@ class Spaces(Subject):
         assert (await denizen.spaces.retention(kitchen)).days == 90
         ```
         """
-        wanted = None if days is None else Retention(days, archive)
+        wanted = None if days is None else Retention(whole_number_of(days, "days"), archive)
         await self._runtime.db.write(space_changes.set_retention, by, id_of(space), wanted)
 
     async def retention(self, space: SpaceRef) -> Retention:
@@ -153,7 +153,7 @@ class Spaces(Subject):
 
     async def members(self, space: SpaceRef) -> builtins.list[Member]:
         """The members of the space."""
-        return await self._runtime.db.read(directory.members, id_of(space))
+        return await self._read_space(space, directory.members)
 
     async def post(
         self,
@@ -181,8 +181,10 @@ class Spaces(Subject):
         by = requester_of(author)
         what = await posting.draft_off_loop(text_of(text, "text"), with_files=bool(files))
         attached = await uploaded(self._runtime, by, files)
+        noted = None if metadata is None else mapping_of(metadata, "metadata")
+        answered = None if reply_to is None else MessageId(text_of(reply_to, "reply_to"))
         # Chosen before the write: after an unknown outcome the same message is posted again, not a second one.
-        chosen = id or MessageId(new_id())
+        chosen = MessageId(new_id() if id is None else text_of(id, "id"))
         self._runtime.remember_cause(chosen)
 
         async def post() -> Posted:
@@ -192,9 +194,9 @@ class Spaces(Subject):
                 id_of(space),
                 what,
                 id=chosen,
-                reply_to=reply_to,
+                reply_to=answered,
                 urgent=urgent,
-                metadata=metadata,
+                metadata=noted,
                 files=attached,
             )
 
@@ -226,7 +228,7 @@ class Spaces(Subject):
         ```
         """
         act = reactions_and_pins.take_reaction_back if remove else reactions_and_pins.react
-        return await self._runtime.db.write(act, id_of(message), id_of(by), emoji)
+        return await self._runtime.db.write(act, id_of(message), id_of(by), text_of(emoji, "emoji"))
 
     async def pin(self, message: MessageRef, by: EntityRef, *, pinned: bool = True) -> Message:
         """Pin a message for everyone in its space, or unpin it."""
@@ -257,7 +259,8 @@ class Spaces(Subject):
 
     async def messages(self, space: SpaceRef, *, after: int = 0, limit: int = 1_000) -> builtins.list[Message]:
         """The messages of the space after that number, in order."""
-        return await self._runtime.db.read(_messages_after, id_of(space), after, limit)
+        first, most = number_of(after, "after"), number_of(limit, "limit", 1)
+        return await self._read_space(space, posting.messages_after, first, limit=most)
 
     async def transcript(self, space: SpaceRef) -> builtins.list[str]:
         """The conversation, one line a message: `Noor: Hello.`"""
@@ -287,17 +290,18 @@ class Spaces(Subject):
         assert [each.text for each in found.messages] == ["Three eggs, please."]
         ```
         """
-        wanted = MessageQuery(SearchedWords(words), optional_id_of(space), optional_id_of(author))
-        place = None if before is None else Cursor.read(before)
-        return await self._runtime.db.read(searching.search, id_of(who), wanted, before=place, limit=limit)
+        wanted = MessageQuery(SearchedWords(text_of(words, "words")), optional_id_of(space), optional_id_of(author))
+        place = None if before is None else Cursor.read(text_of(before, "before"))
+        return await self._read_entity(who, searching.search, wanted, before=place, limit=number_of(limit, "limit", 1))
 
     async def mark_read(self, space: SpaceRef, who: EntityRef, seq: int) -> ReadPosition:
         """They have read up to the message of that number, and not what follows it."""
-        return await self._runtime.db.write(reading.mark_read, id_of(space), id_of(who), seq)
+        upto = whole_number_of(seq, "seq")
+        return await self._runtime.db.write(reading.mark_read, id_of(space), id_of(who), upto)
 
     async def statuses(self, space: SpaceRef) -> builtins.list[ShownStatus]:
         """Why people who wait in the space have no answer, for each agent or for the panel. Empty: all is well."""
-        return await self._runtime.db.read(space_statuses.in_space, id_of(space))
+        return await self._read_space(space, space_statuses.in_space)
 
     async def stop(
         self, space: SpaceRef, by: EntityRef, agent: AgentRef | Entity | None = None
@@ -330,8 +334,3 @@ class Spaces(Subject):
         from denizen.portability import exporting
 
         return exporting.space_lines(self._runtime.db, id_of(space))
-
-
-def _messages_after(tx: Tx, space_id: SpaceId, after: int, limit: int) -> list[Message]:
-    """The messages of the space. Raises `NotFound` if there is no such space, which would otherwise look empty."""
-    return posting.messages_after(tx, directory.get_space(tx, space_id).id, after, limit=limit)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from denizen.access.requesters import THIS_PROCESS, Requester
+from denizen.access.requesters import THIS_PROCESS, Requester, find_agent
 from denizen.agents.registry import Agent
+from denizen.api.arguments import listed
 from denizen.api.wiring import Wiring
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.panel.panels import Panel
+from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization, Space
+from denizen.storage.database import Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 AgentRef = Agent | AgentId
 """An agent, or its id."""
@@ -33,6 +39,42 @@ class Subject:
     def __init__(self, runtime: Wiring) -> None:
         self._runtime = runtime
 
+    async def _read_agent(
+        self, agent: AgentRef, read: Callable[Concatenate[Tx, AgentId, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Returns what `read` returns of the agent, also of a deleted one. Raises `NotFound` if there is no such agent,
+        which would look like one that has nothing.
+        """
+        return await self._runtime.db.read(_of_agent, id_of(agent), read, *args, **kwargs)
+
+    async def _read_space(
+        self, space: PanelRef, read: Callable[Concatenate[Tx, SpaceId, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same of a space or panel."""
+        return await self._runtime.db.read(_of_space, id_of(space), read, *args, **kwargs)
+
+    async def _read_entity(
+        self, who: EntityRef, read: Callable[Concatenate[Tx, EntityId, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same of a person, an agent or a service."""
+        return await self._runtime.db.read(_of_entity, id_of(who), read, *args, **kwargs)
+
+
+def _of_agent(tx: Tx, id: str, read: Callable[Concatenate[Tx, AgentId, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return read(tx, find_agent(tx, THIS_PROCESS, id, also_dead=True), *args, **kwargs)
+
+
+def _of_space(
+    tx: Tx, id: SpaceId, read: Callable[Concatenate[Tx, SpaceId, P], T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    return read(tx, directory.get_space(tx, id).id, *args, **kwargs)
+
+
+def _of_entity(
+    tx: Tx, id: EntityId, read: Callable[Concatenate[Tx, EntityId, P], T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    return read(tx, directory.get_entity(tx, id).id, *args, **kwargs)
+
 
 def id_of(thing: Any) -> Any:
     """Returns the id of a thing given as itself or as its id. Raises `InvalidInput` if it is neither."""
@@ -49,24 +91,6 @@ def id_of(thing: Any) -> Any:
 def ids_of(things: Any, name: str) -> list[Any]:
     """Returns the ids of several things. Raises `InvalidInput` if it is one thing, not a list of them."""
     return [id_of(each) for each in listed(things, name)]
-
-
-def listed(things: Any, name: str) -> list[Any]:
-    """Returns the things as a list. Raises `InvalidInput` if it is one thing, or a text, which would be its letters."""
-    if isinstance(things, str | bytes) or not isinstance(things, Iterable):
-        raise InvalidInput(f"`{name}` is {_kind_of(things)}. Give a list, also for a single one.")
-    return [*things]
-
-
-def text_of(value: Any, name: str) -> str:
-    """Returns the value. Raises `InvalidInput` if it is no text."""
-    if not isinstance(value, str):
-        raise InvalidInput(f"`{name}` is {_kind_of(value)}. Give a string.")
-    return value
-
-
-def _kind_of(value: object) -> str:
-    return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 def requester_of(who: EntityRef | Requester) -> Requester:

@@ -44,7 +44,7 @@ class Webhooks(Subject):
 
     async def list(self, agent: AgentRef) -> builtins.list[Webhook]:
         """Every webhook the agent ever had, revoked ones too."""
-        return await self._runtime.db.read(webhooks.webhooks_of, id_of(agent))
+        return await self._read_agent(agent, webhooks.webhooks_of)
 
     async def revoke(self, webhook: Webhook | str, *, by: Actor = OPERATOR) -> None:
         """The webhook no longer receives anything."""

@@ -12,8 +12,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-import structlog
-
 from denizen.access import secrets
 from denizen.access.secrets import SecretLocation
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
@@ -22,6 +20,7 @@ from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.pace import Pace
 from denizen.agents.prompt_config import PromptConfig
 from denizen.agents.restrictions import NO_ACCESS, DefinitionPolicy, HostAccess
+from denizen.api.arguments import number_of
 from denizen.bridges import registry as bridge_registry
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
@@ -53,6 +52,7 @@ from denizen.spaces.outbox import TO_SEND
 from denizen.storage.database import Announcement, Database, Tx
 from denizen.storage.migrating import is_current
 from denizen.storage.opening import open_database
+from denizen.telemetry.logs import get_logger
 from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.background_calls import BackgroundCalls
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from denizen.tools.mcp import McpTrouble
     from denizen.tools.outbound import Outbound
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 READY_SECONDS: Final = 3
 """How long the database may take to answer a readiness check."""
@@ -168,7 +168,7 @@ class Wiring:
         self._closes_embedder = isinstance(embedder, str)
         self.prices = prices or {}
         """Prices of models, by name, which override the known ones."""
-        self.contexts = dict(contexts or {})
+        self.contexts = {name: number_of(size, f"contexts[{name!r}]", 1) for name, size in (contexts or {}).items()}
         """Context sizes of models in tokens, by name, if set; `*` is the default for unknown ones."""
         self.server_budget = None if server_budget is None else ServerBudget(server_budget, self.prices)
         """The daily budget of all organizations together; None: unlimited."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
 
-import structlog
 from pydantic import JsonValue
 from sqlalchemy import bindparam, func, select, update
 
@@ -41,8 +40,9 @@ from denizen.spaces import directory, posting, reactions_and_pins
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Draft
 from denizen.storage.database import Database, Tx, insert_into, statement, storable, value, values
 from denizen.storage.schema import carried, channels, memberships, messages, spaces
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 OUTSIDE_ID_CHARACTERS: Final = 500
 RECEIVED: Final = failpoints.declare("bridge.received")

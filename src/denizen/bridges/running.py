@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import structlog
 from pydantic import ValidationError
 
 from denizen import failpoints
@@ -48,11 +47,12 @@ from denizen.errors import BridgeUnusable, DenizenError, LeaseLost, NotFound, St
 from denizen.ids import BridgeId, FileId
 from denizen.leased_tasks import LeasedTasks, LeasePace, let_go
 from denizen.storage.database import Database, Tx
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from denizen.tools.outbound import Outbound
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 LOOK_SECONDS: Final = 30.0
 """A room is read at least so often, whatever the service tells."""

@@ -7,15 +7,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from denizen.bus.port import Bus, Frame, Gap
 from denizen.errors import SubscriberTooSlow
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 MOST_UNHEARD: Final = 100_000
 """How many frames may wait to be processed."""

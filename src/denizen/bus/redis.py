@@ -24,6 +24,7 @@ from denizen.bus.local import LocalBus, LocalSubscription
 from denizen.clock import Clock, SystemClock
 from denizen.errors import BusError
 from denizen.ids import new_id
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,7 +64,7 @@ _OPTIONS: dict[str, Any] = {
 
 Connector: TypeAlias = Callable[[], AbstractConnection]
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 
 class RedisBus:

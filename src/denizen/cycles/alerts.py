@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-import structlog
-
 from denizen.bus.port import Bus
 from denizen.bus.streams import AgentAlert, agent_topic
 from denizen.ids import AgentId
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 WINDOW_SHARE: Final = 0.9
 """A window that is this full right after compaction leaves hardly any room for a cycle."""
@@ -48,13 +47,15 @@ def window_full(tokens: int, room: int) -> Alert | None:
     )
 
 
-def context_too_large(wanted: int | None, accepted: int, model: str) -> Alert | None:
-    """An alert if the owner's setting is larger than what the model's server said it accepts."""
-    if wanted is None or wanted <= accepted:
+def context_too_large(
+    wanted: int | None, accepted: int | None, model: str, setting: str = "window.context_tokens"
+) -> Alert | None:
+    """An alert if the setting is larger than what the model's server said it accepts."""
+    if wanted is None or accepted is None or wanted <= accepted:
         return None
     return Alert(
         "context_too_large",
-        f"window.context_tokens is {wanted:,}, but the server of {model} accepts {accepted:,} tokens. Requests are "
+        f"{setting} is {wanted:,}, but the server of {model} accepts {accepted:,} tokens. Requests are "
         "made smaller until Denizen restarts: change or remove the setting.",
     )
 

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import structlog
 from sqlalchemy import bindparam, func, select
 
 from denizen.clock import Clock
@@ -27,10 +26,11 @@ from denizen.ids import AgentId
 from denizen.inbox import delivery
 from denizen.storage.database import Database, Tx, columns, select_where, statement
 from denizen.storage.schema import cycles, events, minds, passages
+from denizen.telemetry.logs import get_logger
 from denizen.tools import privacy_guard, quotation_index
 from denizen.tools.quotation_index import MissingHashes
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 _CYCLES_AT_ONCE: Final = 20
 _EVENTS_AT_ONCE: Final = 5_000

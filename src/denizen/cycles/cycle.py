@@ -81,6 +81,7 @@ from denizen.models import caching, forced_tools, learned, overflow, request, th
 from denizen.models.pictures import sees
 from denizen.models.prices import Usage, expected_cost
 from denizen.models.tokens import PER_MESSAGE, estimate
+from denizen.telemetry.logs import get_logger
 from denizen.telemetry.traces import under
 from denizen.tools import argument_parsing, hops, privacy_guard
 from denizen.tools.background_calls import is_being_cancelled
@@ -91,7 +92,7 @@ from denizen.tools.prebuilt import SEND_MESSAGE, SKIP, EnterSpace, SendMessage, 
 from denizen.tools.private_word_search import forms_of_message
 from denizen.tools.tool import AskTool, OutsideTool, OwnTool, spaces_of
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 MODEL_ANSWERED = failpoints.declare("model.answered")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-import structlog
-
 from denizen import failpoints
 from denizen.bus.streams import AgentStatus, agent_topic
 from denizen.consciousness.lease import Lease
@@ -16,11 +14,12 @@ from denizen.cycles.deps import CycleDeps
 from denizen.cycles.watching import Watch
 from denizen.errors import explained
 from denizen.ids import CallId, CycleId
+from denizen.telemetry.logs import get_logger
 from denizen.tools import argument_parsing, results
 from denizen.tools.results import Result
 from denizen.tools.tool import CallIdentity, OutsideTool
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 TOOL_CALLED = failpoints.declare("tool.called")
 

@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self
 
-import structlog
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from denizen.cycles.conditions import Condition, holds
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from denizen.consciousness.log import Entry
     from denizen.cycles.steps import Choose, StepContext
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 RoutingPer = Literal["cycle", "step"]
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
-import structlog
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -46,10 +45,11 @@ from denizen.spaces import floor
 from denizen.storage.database import Database, Tx, select_where, statement
 from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
+from denizen.telemetry.logs import get_logger
 from denizen.telemetry.metrics import Metrics
 from denizen.tools.background_calls import is_being_cancelled
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 SECONDS: Final = 20
 """How long a provider's model may take before the agent thinks without it; a local one has longer."""

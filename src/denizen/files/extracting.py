@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
 from sqlalchemy import bindparam, or_, select, update
 
 from denizen import failpoints
@@ -23,8 +22,9 @@ from denizen.files.pictures import ScaledPicture
 from denizen.files.reading import Kind, cut_pages, kind_of
 from denizen.storage.database import Database, Tx, select_where, statement, update_where, value
 from denizen.storage.schema import contents, files
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 READ = failpoints.declare("file.read")
 

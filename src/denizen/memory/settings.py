@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, cast
 
-import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from denizen.errors import SettingsError
@@ -18,8 +17,9 @@ from denizen.ids import OrganizationId
 from denizen.memory.policy import Scope
 from denizen.nearest import nearest
 from denizen.storage.database import Tx
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 Presets = Callable[[], Mapping[str, JsonValue]]
 """Returns the present content of the presets file."""

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, cast
 
-import structlog
-
 from denizen.errors import SettingsError
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import items, permissions, searching
@@ -23,8 +21,9 @@ from denizen.memory.policy import Scope
 from denizen.memory.searching import MemoryQuestion
 from denizen.models.embedders import Embedder
 from denizen.storage.database import Database, Tx
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import structlog
 from pydantic_ai.models import Model
 from sqlalchemy import bindparam, select
 
@@ -32,8 +31,9 @@ from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import entities, messages
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 Rolling = Literal["done", "off", "not due", "cooling down", "failed", "changed"]
 """The result of checking a conversation. `changed`: the input of the pass has changed since."""

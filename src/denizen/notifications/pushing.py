@@ -23,9 +23,10 @@ from denizen.notifications import news, subscriptions
 from denizen.notifications.encryption import BrowserKeys, ServerKey, encrypt
 from denizen.notifications.news import FRESH_SECONDS, LONGEST_PAUSE_SECONDS, DueNotification
 from denizen.storage.database import Database
+from denizen.telemetry.logs import get_logger
 from denizen.tools.outbound import Outbound
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 LOOK_SECONDS: Final = 5.0
 """How often to look for what other processes have stored, and for what is to be tried again."""

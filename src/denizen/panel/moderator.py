@@ -9,7 +9,6 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
-import structlog
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -32,9 +31,10 @@ from denizen.panel.asking import AdvisorRequest, PanelDeps, Speaking, TooLate, a
 from denizen.panel.attached import picture_bytes
 from denizen.panel.claims import Claim, Key, Outcome, Work
 from denizen.panel.context import RequestMessage, fitting
+from denizen.telemetry.logs import get_logger
 from denizen.tools.background_calls import is_being_cancelled
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 MOST_AT_ONCE: Final = 256
 """The most replies that this process works on at the same time; the others wait."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-import structlog
 from pydantic import JsonValue
 
 from denizen.errors import InvalidInput
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 Stamp = tuple[int, int] | None
 """Detects a changed file: modification time and size; None if the file does not exist."""

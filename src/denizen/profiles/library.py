@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import structlog
 from pydantic import JsonValue
 
 from denizen.errors import InvalidInput
@@ -20,8 +19,9 @@ from denizen.profiles import presets
 from denizen.profiles.files import PresetFile, Stamp, read_json, read_text, stamp_of
 from denizen.profiles.presets import Presets, plain_key
 from denizen.shapes.vocabulary import PresetSource
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 SHIPPED: Final = Path(__file__).parent / "shipped"
 PRESETS_NAME: Final = "metaprompt-presets.json"

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
 from pydantic import JsonValue
 
 from denizen.errors import InvalidInput
@@ -19,8 +18,9 @@ from denizen.profiles.presets import Presets
 from denizen.spaces import organization_settings
 from denizen.storage.database import Tx, select_where, value
 from denizen.storage.schema import spaces
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 DOCUMENT_CHARACTERS: Final = 100_000
 """The longest document, as JSON."""

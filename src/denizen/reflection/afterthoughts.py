@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
-import structlog
-
 from denizen.errors import StorageError
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 AT_ONCE: Final = 8
 """How many agents or panels are reflected on at the same time."""

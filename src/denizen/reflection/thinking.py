@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar, cast
 
-import structlog
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -39,8 +38,9 @@ from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.signals import Counters
 from denizen.reflection.stance_store import PersonSignal, ReflectedTurn, Run, Stance
 from denizen.reflection.state import Adjustment
+from denizen.telemetry.logs import get_logger
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 SECONDS: Final = 60
 """How long a provider's model, or a classifier, may take; a local model has longer (`location.patience`)."""

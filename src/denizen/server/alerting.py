@@ -19,9 +19,10 @@ from denizen.agents.owner_alerts import Alert, PanelAlert
 from denizen.app import Runtime
 from denizen.clock import SECOND, moment
 from denizen.errors import AddressRefused, StorageError
+from denizen.telemetry.logs import get_logger
 from denizen.tools.outbound import Outbound
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 LOOK_SECONDS: Final = 10.0
 """How often to check whether trouble has begun or ended."""

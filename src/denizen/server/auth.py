@@ -29,8 +29,9 @@ from denizen.server.reach import Visit
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 T = TypeVar("T")
 

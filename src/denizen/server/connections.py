@@ -25,8 +25,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from denizen.clock import SECOND, Clock
 from denizen.server.context import ServerLimits
 from denizen.server.problems import KINDS, MEDIA_TYPE
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 ACCEPTED_AT_ONCE: Final = 100
 """How many connections are accepted before the accepted ones are handled."""

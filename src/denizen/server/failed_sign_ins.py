@@ -18,8 +18,9 @@ from denizen.clock import SECOND, Clock
 from denizen.errors import StorageError
 from denizen.spaces import directory
 from denizen.storage.database import Tx
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 HOUR: Final = 3_600 * SECOND
 ENTRIES_PER_HOUR: Final = 100

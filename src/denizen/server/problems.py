@@ -20,8 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.errors import DenizenError, FileTooLarge, NotAMember, NotFound, QuotaExceeded
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 MEDIA_TYPE: Final = "application/problem+json"
 MOST_FIELD_ERRORS: Final = 50

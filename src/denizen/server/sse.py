@@ -26,8 +26,9 @@ from denizen.ids import EntityId
 from denizen.server.context import Context
 from denizen.server.problems import Problem
 from denizen.storage.database import Tx
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 MEDIA_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b": heartbeat\n\n"

@@ -71,6 +71,7 @@ AlertCode = Literal[
     "people_wait",
     "budget_spent",
     "mcp_unreachable",
+    "context_too_large",
 ]
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, case, func, select, update
@@ -16,7 +16,9 @@ from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, s
 from denizen.errors import HandleTaken, InvalidInput, NotFound, existing
 from denizen.folding import fold
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
+from denizen.nearest import nearest
 from denizen.shapes.vocabulary import Attention, EntityKind, Floor, MemberRole, SpaceKind
+from denizen.shortening import shortened
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
 from denizen.storage.database import (
     Conflict,
@@ -31,11 +33,22 @@ from denizen.storage.database import (
     update_where,
     value,
 )
-from denizen.storage.schema import entities, memberships, minds, organizations, passages, recalls, roster, spaces
+from denizen.storage.schema import (
+    agents,
+    entities,
+    memberships,
+    minds,
+    organizations,
+    passages,
+    recalls,
+    roster,
+    spaces,
+)
 
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
 """The roles in a space: owners and admins manage it."""
+SPACE_KINDS: Final = get_args(SpaceKind)
 FLOORS: Final[tuple[Floor, ...]] = ("all", "addressed", "one")
 DEFAULT_FLOOR: Final[Floor] = "one"
 AGENT_RUN_LIMIT: Final = 12
@@ -118,6 +131,19 @@ _anybody = select_where(
 _entity = (entities.c.id, entities.c.organization_id, entities.c.kind, entities.c.handle, entities.c.name)
 _get_entity = select_where(entities, _entity, "id")
 _find_entity = select_where(entities, _entity, "organization_id, handle", entities.c.left_at.is_(None))
+_COMPARED_HANDLES: Final = 1_000
+"""How many handles of an organization are compared with one that nobody has."""
+_some_handles = statement(
+    select(entities.c.handle, entities.c.kind)
+    .outerjoin(agents, agents.c.id == entities.c.id)
+    .where(
+        entities.c.organization_id == bindparam("organization_id"),
+        entities.c.left_at.is_(None),
+        func.coalesce(agents.c.status, "") != "dead",
+    )
+    .order_by(entities.c.handle)
+    .limit(bindparam("most"))
+)
 _everyone = select(*_entity).where(entities.c.organization_id == bindparam("organization_id")).order_by(entities.c.id)
 _list_everyone = statement(_everyone)
 _list_entities = statement(_everyone.where(entities.c.left_at.is_(None)))
@@ -232,7 +258,21 @@ def get_entity(tx: Tx, entity_id: EntityId) -> Entity:
 def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
     """The entity with this handle, with or without its `@`, that has not left."""
     row = tx.one(_find_entity, organization_id=organization_id, handle=handle.removeprefix("@").lower())
-    return Entity(*existing(row, "entity with the handle", handle))
+    if row is None:
+        raise no_such_handle(tx, organization_id, handle)
+    return Entity(*row)
+
+
+def no_such_handle(tx: Tx, organization_id: OrganizationId, handle: str, kind: EntityKind | None = None) -> NotFound:
+    """The error for a handle that nobody has, or none of this kind. It names the nearest one, which all of an
+    organization may know.
+    """
+    wanted = handle.removeprefix("@").lower()
+    rows = tx.all(_some_handles, organization_id=organization_id, most=_COMPARED_HANDLES)
+    there = [known for known, its_kind in rows if kind in (None, its_kind)]
+    near = next(iter(nearest(wanted, there, cutoff=0.65)), None)
+    hint = "" if near is None else f" Did you mean @{near}?"
+    return NotFound(kind or "entity", f"@{shortened(wanted, 40)}", hint=hint)
 
 
 def free_handle(tx: Tx, organization_id: OrganizationId, like: str) -> str:
@@ -318,6 +358,7 @@ def create_space(
 ) -> Space:
     """Create a space without members."""
     get_organization(tx, organization_id)
+    _check_kind(kind)
     check_floor(floor)
     check_run_limit(agent_run_limit)
     space = Space(id or SpaceId(new_id()), organization_id, kind, check_name(name), private, floor, agent_run_limit)
@@ -585,6 +626,11 @@ def announce_change(tx: Tx, space_id: SpaceId) -> None:
 def _check_attention(attention: str) -> None:
     if attention not in ATTENTIONS:
         raise InvalidInput(f"Attention is one of {', '.join(ATTENTIONS)}, not {attention!r}.")
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in SPACE_KINDS:
+        raise InvalidInput(f"The kind of a space is one of {', '.join(SPACE_KINDS)}, not {kind!r}.")
 
 
 def check_floor(floor: Floor) -> Floor:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import structlog
+from denizen.telemetry.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 SLOTS: Final = 512
 _SLOT: Final = struct.Struct("<B40sq16s")

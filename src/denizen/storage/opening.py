@@ -8,16 +8,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
 from denizen.clock import Clock
 from denizen.errors import DatabaseUnavailable, InvalidInput
 from denizen.storage.database import Announce, Database
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from denizen.storage.heads import HeadsFile
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 async def open_database(url: str, *, clock: Clock, announce: Announce) -> Database:

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import structlog
-
 from denizen.errors import OutcomeUnknown
 from denizen.storage.database import Announce, Announcement, Tx
 from denizen.storage.heads import Head
+from denizen.telemetry.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Job:

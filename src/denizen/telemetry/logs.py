@@ -1,6 +1,7 @@
 """Logging: one pipeline for our own lines and those of libraries, to stderr, without secrets.
 
-Entry points call `configure_logging` once. Importing Denizen as a library does not change a program's logging.
+Entry points call `configure_logging` once. In other programs, which use Denizen as a library, its lines go where the
+program's own logging sends them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 from denizen.masking import MASK, is_secret_name, masked
 
@@ -55,6 +56,46 @@ def configure_logging(level: Level = "info", form: Format = "console", *, stream
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def get_logger(name: str) -> FilteringBoundLogger:
+    """Returns the logger of a module.
+
+    Where structlog is configured, by `configure_logging` or by the program, its lines go through that. Otherwise they
+    are those of the logger of this name in `logging`, which shows warnings and errors only, unless the program wants
+    more: structlog would print every line on stdout.
+    """
+    return cast("FilteringBoundLogger", _Logger(name))
+
+
+class _Logger:
+    """A logger that follows what is configured at the time of each line."""
+
+    def __init__(self, name: str) -> None:
+        self._configured = structlog.get_logger(name)
+        self._of_logging = structlog.wrap_logger(
+            logging.getLogger(name),
+            wrapper_class=structlog.stdlib.BoundLogger,
+            processors=[
+                structlog.stdlib.filter_by_level,
+                structlog.contextvars.merge_contextvars,
+                _as_arguments_of_logging,
+            ],
+        )
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._configured if structlog.is_configured() else self._of_logging, method)
+
+
+def _as_arguments_of_logging(
+    logger: WrappedLogger, method: str, event: EventDict
+) -> tuple[tuple[str], dict[str, object]]:
+    """The phrase with its fields, as a message of `logging`, which adds a traceback itself."""
+    failure = event.pop("exc_info", None)
+    fields = mask_secrets(logger, method, event)
+    phrase = fields.pop("event")
+    told = " ".join([phrase, *(f"{name}={value!r}" for name, value in fields.items())])
+    return (told,), {"exc_info": failure}
 
 
 def mask_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

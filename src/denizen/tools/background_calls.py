@@ -12,17 +12,16 @@ from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-import structlog
-
 from denizen.errors import AlreadySettled, NotFound, explained
 from denizen.ids import CallId, CycleId
 from denizen.storage.database import Database
+from denizen.telemetry.logs import get_logger
 from denizen.tools import calls, results
 from denizen.tools.calls import Call
 from denizen.tools.results import Result, StoreFile
 from denizen.tools.tool import CallIdentity, OutsideTool, Toolbox
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 LATE_SECONDS: Final = 3_600
 """How long a call may continue after its cycle has stopped waiting for it."""

@@ -22,7 +22,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import unquote
 
-import structlog
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.amounts import human_size
@@ -30,6 +29,7 @@ from denizen.clock import SECOND, Clock, SystemClock
 from denizen.errors import AddressRefused, InvalidInput, SignInNeeded, ToolFailed
 from denizen.ids import CallId
 from denizen.masking import without
+from denizen.telemetry.logs import get_logger
 from denizen.tools.elicitation_forms import ServerQuestion
 from denizen.tools.elicitation_requests import ElicitationRequests
 from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport, StoredSignIns, read_sign_in
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
     from mcp_types import CallToolResult, ContentBlock, ElicitRequestParams, ElicitResult, ErrorData, Tool
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 CONNECT_SECONDS: Final = 30.0
 """How long a server may take to start and to list its tools."""

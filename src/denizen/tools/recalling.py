@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-import structlog
 from pydantic import Field
 
 from denizen.consciousness import recollection
@@ -24,10 +23,11 @@ from denizen.models.embedders import Embedder
 from denizen.plans import origins, told_changes
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
+from denizen.telemetry.logs import get_logger
 from denizen.tools.background_calls import is_being_cancelled
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool, spaces_of
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 RECALL: Final = "recall"
 TOKENS: Final = 3_000

@@ -19,8 +19,6 @@ from email.policy import SMTP, SMTPUTF8
 from typing import Final
 from urllib.parse import urlsplit
 
-import structlog
-
 from denizen.bridges.email import mails
 from denizen.bridges.email.imap import MONTHS, Folder, Imap, ImapError, WrongPassword, quoted
 from denizen.bridges.email.kind import EmailSettings
@@ -41,9 +39,10 @@ from denizen.bridges.port import (
 )
 from denizen.errors import AddressRefused
 from denizen.spaces import markdown
+from denizen.telemetry.logs import get_logger
 from denizen.tools import addresses
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 MAILS_AT_ONCE: Final = 20
 BYTES_AT_ONCE: Final = 40_000_000

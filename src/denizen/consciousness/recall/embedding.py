@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
 from sqlalchemy import and_, bindparam, case, delete, func, select, update
 
 from denizen.clock import Clock
@@ -25,12 +24,13 @@ from denizen.ids import AgentId
 from denizen.models.embedders import Embedder, Reader, TextVectors
 from denizen.storage.database import Database, Tx, insert_or_update, select_where, statement, value
 from denizen.storage.schema import entities, messages, passages, recalls, vectors, wordings
+from denizen.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from numpy import float64, int64
     from numpy.typing import NDArray
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 _FOLLOW_SECONDS: Final = 5
 _RETRY_SECONDS: Final = 55

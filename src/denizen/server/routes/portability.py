@@ -25,8 +25,9 @@ from denizen.server.shapes.portability import imported_out
 from denizen.shapes.examples import text_answer
 from denizen.shapes.portability import ImportedOut
 from denizen.storage.database import Tx, storable
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 router = new_router()
 

@@ -34,8 +34,9 @@ from denizen.server.reach import Visit
 from denizen.server.router import new_router
 from denizen.settings.shape import OidcSettings
 from denizen.storage.database import Tx
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 router = new_router()
 

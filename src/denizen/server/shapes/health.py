@@ -62,9 +62,14 @@ def health_out(
         alerts=[
             *([AlertOut(code="data_missing", text=lost)] if lost is not None else []),
             *(AlertOut(code=code, text=text) for code, text in _alerts(found, missing, shown, now)),
+            *(AlertOut(code="context_too_large", text=text) for text in _contexts_too_large(agents)),
             *(AlertOut(code="mcp_unreachable", text=_unreachable(each)) for each in mcp[:NAMED]),
         ],
     )
+
+
+def _contexts_too_large(agents: Sequence[Fitness]) -> list[str]:
+    return [each.context_too_large for each in agents if each.context_too_large is not None][:NAMED]
 
 
 def _unreachable(trouble: McpTrouble) -> str:

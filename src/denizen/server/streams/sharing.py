@@ -21,8 +21,9 @@ from denizen.server.context import Context
 from denizen.server.sse import MOST_GATHERED, Ear, Say, run_feed
 from denizen.server.streams.audience import OneReader, SpaceReader
 from denizen.server.streams.space import SpaceFeed
+from denizen.telemetry.logs import get_logger
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
 
 async def read_space(context: Context, reader: SpaceReader, space_id: SpaceId, after: int, say: Say) -> None:
