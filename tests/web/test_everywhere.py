@@ -175,7 +175,6 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
     await page.keyboard.press("Escape")
 
 
-
 def dialog_field(label: str) -> Any:
     return lambda page: page.get_by_role("dialog").get_by_label(label)
 
