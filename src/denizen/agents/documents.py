@@ -72,7 +72,7 @@ class Place(_Document):
     name: Name
     """The space of that name. If there is none, it is created with the agent and the person who applies the file."""
     attention: Attention | None = None
-    """What of it reaches the agent: `all`, `mentions` or `none`. By default all for one who comes new."""
+    """Which of its messages reach the agent: `all`, `mentions` or `none`. New members get `all`."""
 
 
 class Aim(_Document):
@@ -175,7 +175,7 @@ class Guest(_Document):
 
     handle: Handle
     attention: Attention | None = None
-    """What of it reaches the member: `all`, `mentions` or `none`. By default all for one who comes new."""
+    """Which of its messages reach the member: `all`, `mentions` or `none`. New members get `all`."""
 
 
 class SpaceDocument(_Document):
