@@ -29,8 +29,9 @@ from denizen import call, reply
 from denizen.clock import ManualClock
 from denizen.errors import InvalidInput, ToolFailed
 from denizen.ids import AgentId, CycleId
-from denizen.tools import mcp
-from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections, _callable_name
+from denizen.tools import mcp, mcp_transport
+from denizen.tools.mcp import IDLE_SECONDS, McpConnections, _callable_name
+from denizen.tools.mcp_results import LONGEST
 from denizen.tools.outbound import Outbound
 from denizen.tools.results import Output, ToolFile
 from denizen.tools.settings import McpOAuth, McpServer
@@ -514,14 +515,14 @@ async def test_a_session_that_the_server_has_forgotten_was_surely_not_served():
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
     outbound = Outbound()
-    async with httpx2.AsyncClient(transport=mcp._wire(outbound.transport(["127.0.0.1"]))) as http:
+    async with httpx2.AsyncClient(transport=mcp_transport.wire(outbound.transport(["127.0.0.1"]))) as http:
         known = await http.post(url, headers={"Mcp-Session-Id": "1"})
         unknown = await http.post(url)
         await runner.cleanup()
         nobody = await http.post(url)
-    assert known.json()["error"]["code"] == mcp._FORGOTTEN
+    assert known.json()["error"]["code"] == mcp_transport.FORGOTTEN
     assert unknown.status_code == 404
-    assert nobody.json()["error"]["code"] == mcp._NOT_SENT
+    assert nobody.json()["error"]["code"] == mcp_transport.NOT_SENT
 
 
 @pytest.mark.parametrize(
@@ -560,7 +561,7 @@ async def test_a_request_that_the_network_fails_is_answered_with_whether_it_was_
         writer.close()
 
     async def code(port: int, method: str = "POST", **headers: str) -> int:
-        async with httpx2.AsyncClient(transport=mcp._wire(httpx2.AsyncHTTPTransport())) as client:
+        async with httpx2.AsyncClient(transport=mcp_transport.wire(httpx2.AsyncHTTPTransport())) as client:
             answer = await client.request(method, f"http://127.0.0.1:{port}/", headers=headers)
         return answer.json()["error"]["code"] if answer.status_code == 503 else answer.status_code
 
@@ -569,9 +570,9 @@ async def test_a_request_that_the_network_fails_is_answered_with_whether_it_was_
     async with breaking, forgetful:
         broken, forgot = (each.sockets[0].getsockname()[1] for each in (breaking, forgetful))
         session = {"mcp-session-id": "one"}
-        assert await code(free_port(), **session) == mcp._NOT_SENT
-        assert await code(broken, **session) == mcp._BROKEN
-        assert await code(forgot, **session) == mcp._FORGOTTEN
+        assert await code(free_port(), **session) == mcp_transport.NOT_SENT
+        assert await code(broken, **session) == mcp_transport.BROKEN
+        assert await code(forgot, **session) == mcp_transport.FORGOTTEN
         assert await code(forgot) == 404
         assert await code(forgot, "GET", **session) == 404
 
@@ -595,7 +596,7 @@ async def test_a_program_that_is_being_connected_ends_with_whoever_waits_for_it(
 async def test_a_stream_that_is_left_is_closed_and_over() -> None:
     sending, reading = anyio.create_memory_object_stream[str](1)
     over = asyncio.Event()
-    async with mcp._Watched(reading, over) as watched:
+    async with mcp_transport.WatchedStream(reading, over) as watched:
         await sending.send("Hello.")
         assert await watched.receive() == "Hello."
         assert not over.is_set()
@@ -728,7 +729,7 @@ async def test_what_is_wrong_with_a_server_is_known_with_its_last_words(
     [trouble] = connections.troubles("home")
     assert trouble.server == "tests"
     assert "cannot be reached" in trouble.text
-    assert len(trouble.last_words) == mcp.LAST_WORDS
+    assert len(trouble.last_words) == mcp_transport.LAST_WORDS
     assert trouble.last_words[-2] == "12"
     assert trouble.last_words[-1].startswith("no licence for ")
     assert "very-secret" not in trouble.last_words[-1]

@@ -30,7 +30,7 @@ _PANELS_KNOWN: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundMemories:
     turn: int
     memories: tuple[MemoryItem, ...]
 
@@ -52,7 +52,7 @@ class Advising:
         self._db = db
         self._presets = presets
         self._remembering = remembering
-        self._last: OrderedDict[SpaceId, _Found] = OrderedDict()
+        self._last: OrderedDict[SpaceId, _FoundMemories] = OrderedDict()
 
     def compacted(self, space_id: SpaceId) -> None:
         """A panel was compacted: with its next turn, memories are looked up anew."""
@@ -73,7 +73,7 @@ class Advising:
             return last.memories
         found = reminding.fitting(await self._retrieve(said, now.long_term.top_k), now.long_term.max_characters)
         await self._db.write(items.used, [each.number for each in found if each.number > 0])
-        self._last[said.panel_id] = _Found(said.turn, tuple(found))
+        self._last[said.panel_id] = _FoundMemories(said.turn, tuple(found))
         if len(self._last) > _PANELS_KNOWN:
             self._last.popitem(last=False)
         return tuple(found)

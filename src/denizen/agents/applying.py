@@ -20,12 +20,12 @@ from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change, FieldChange, difference
 from denizen.agents.documents import (
     AgentDocument,
+    AgentSpace,
     Aim,
     BridgeDocument,
     Document,
     Intent,
     PersonDocument,
-    Place,
     SpaceDocument,
 )
 from denizen.agents.files import Declared
@@ -122,7 +122,7 @@ def rehearse(
 
 
 @dataclass(slots=True)
-class _Made:
+class _AppliedDocument:
     """The result of a document so far."""
 
     change: Change
@@ -155,7 +155,7 @@ class _Work:
         self.policy = policy
         self.organization_id = organization_id
         self.creator = creator
-        self.made: dict[str, _Made] = {}
+        self.made: dict[str, _AppliedDocument] = {}
         """By the position of the document."""
         self.problems: list[str] = []
         self.failed: set[str] = set()
@@ -228,9 +228,9 @@ def _person(work: _Work, declared: Declared) -> None:
             work.tx, work.organization_id, "human", name=document.name, handle=document.handle
         )
         change = Change("person", document.handle, "created")
-        work.made[declared.place] = _Made(change, [FieldChange("name", None, document.name)], made.id)
+        work.made[declared.place] = _AppliedDocument(change, [FieldChange("name", None, document.name)], made.id)
         return
-    work.made[declared.place] = _Made(
+    work.made[declared.place] = _AppliedDocument(
         Change("person", document.handle, "unchanged"), _renamed(work.tx, found, document.name), found.id
     )
 
@@ -256,12 +256,12 @@ def _agent(work: _Work, declared: Declared) -> None:
             definition=definition,
         )
         fields = [FieldChange("name", None, document.name), *difference(_UNDEFINED, definition)]
-        work.made[declared.place] = _Made(Change("agent", document.handle, "created"), fields, made.id)
+        work.made[declared.place] = _AppliedDocument(Change("agent", document.handle, "created"), fields, made.id)
         return
     if registry.status(work.tx, found.id) == "dead":
         raise InvalidInput(f"The agent @{document.handle} was deleted. Choose another handle.")
     fields = _redefined(work, registry.get(work.tx, found.id), document.name, definition)
-    work.made[declared.place] = _Made(Change("agent", document.handle, "unchanged"), fields, found.id)
+    work.made[declared.place] = _AppliedDocument(Change("agent", document.handle, "unchanged"), fields, found.id)
 
 
 def _redefined(work: _Work, agent: Agent, name: str, definition: AgentDefinition) -> list[FieldChange]:
@@ -288,7 +288,7 @@ def _space(work: _Work, declared: Declared) -> None:
         change = work.member(space.id, entity.id, guest.attention)
         if change is not None:
             fields.append(FieldChange(f"members.{guest.handle}", change.old, change.new))
-    work.made[declared.place] = _Made(
+    work.made[declared.place] = _AppliedDocument(
         Change("space", document.name, "created" if is_new else "unchanged"), fields, space.id
     )
 
@@ -309,7 +309,7 @@ def _bridge(work: _Work, declared: Declared) -> None:
     there = {name: space.id for name, (space, _) in made.items()}
     change = work.apply_bridge(work.tx, work.by, work.organization_id, document, there)
     created = [Change("space", name, "created") for name, (_, is_new) in made.items() if is_new]
-    work.made[declared.place] = _Made(change, list(change.fields), spaces=created)
+    work.made[declared.place] = _AppliedDocument(change, list(change.fields), spaces=created)
 
 
 _FIRST: Final[Mapping[type[Document], Callable[[_Work, Declared], None]]] = {
@@ -332,7 +332,7 @@ def _settle(work: _Work, declared: Declared) -> None:
     made.fields += _plan(work.tx, work.by, agent_id, document)
 
 
-def _be_in(work: _Work, made: _Made, place: Place) -> None:
+def _be_in(work: _Work, made: _AppliedDocument, place: AgentSpace) -> None:
     space, is_new = work.space(place.name)
     if is_new:
         made.spaces.append(Change("space", space.name, "created"))
@@ -457,11 +457,11 @@ def document_of(tx: Tx, organization_id: OrganizationId, handle: str, person: En
     )
 
 
-def _place(tx: Tx, space: Space, agent_id: AgentId) -> Place:
+def _place(tx: Tx, space: Space, agent_id: AgentId) -> AgentSpace:
     attention: Attention = next(
         each.attention for each in directory.members(tx, space.id) if each.entity.id == agent_id
     )
-    return Place(name=space.name, attention=None if attention == "all" else attention)
+    return AgentSpace(name=space.name, attention=None if attention == "all" else attention)
 
 
 def _aim_of(goal: Goal) -> Aim:

@@ -66,13 +66,13 @@ class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Place(_Document):
+class AgentSpace(_Document):
     """A space that an agent is in. A text alone is its name."""
 
     name: Name
     """The space of that name. If there is none, it is created with the agent and the person who applies the file."""
     attention: Attention | None = None
-    """What of it reaches the agent: `all`, `mentions` or `none`. By default all for one who comes new."""
+    """Which of its messages reach the agent: `all`, `mentions` or `none`. New members get `all`."""
 
 
 class Aim(_Document):
@@ -143,7 +143,7 @@ class AgentDocument(AgentDefinition):
     """By which it is known in this organization, and mentioned. By default made from the name."""
     instructions_file: str | None = None
     """A file beside this one whose text are the instructions."""
-    spaces: tuple[Annotated[Place, _short_for("name")], ...] = ()
+    spaces: tuple[Annotated[AgentSpace, _short_for("name")], ...] = ()
     """Where it is. Spaces that are not named are not left."""
     goals: tuple[Annotated[Aim, _short_for("text")], ...] = ()
     """What it is to achieve. Goals that are not named stay as they are."""
@@ -175,7 +175,7 @@ class Guest(_Document):
 
     handle: Handle
     attention: Attention | None = None
-    """What of it reaches the member: `all`, `mentions` or `none`. By default all for one who comes new."""
+    """Which of its messages reach the member: `all`, `mentions` or `none`. New members get `all`."""
 
 
 class SpaceDocument(_Document):

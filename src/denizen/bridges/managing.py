@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
-from sqlalchemy import bindparam, delete, update
 
 from denizen.access import audit, people
 from denizen.access.requesters import Requester, find_space
@@ -27,26 +26,19 @@ from denizen.ids import BridgeId, ChannelId, OrganizationId, new_id
 from denizen.spaces import directory, leaving, posting
 from denizen.spaces.handles import check_name, handle_from
 from denizen.spaces.outbox import TO_SEND
-from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import addresses, bridges, carried, channels, drafts, outbox, spaces, told_statuses
+from denizen.storage.database import Tx, delete_where, insert_into, storable, update_where
+from denizen.storage.schema import addresses, bridges, carried, channels, drafts, outbox, told_statuses
 
 ROOM_CHARACTERS: Final = 255
 
 _add = insert_into(bridges, "id", "organization_id", "entity_id", "kind", "settings", "sealed", "created_at")
-_change = statement(update(bridges).where(bridges.c.id == bindparam("bridge")).values(settings=bindparam("new")))
-_end_lease = statement(
-    update(bridges).where(bridges.c.id == bindparam("bridge")).values(holder=None, until=0, epoch=bridges.c.epoch + 1)
-)
+_change = update_where(bridges, "id", set_="settings")
+_end_lease = update_where(bridges, "id", holder=None, until=0, epoch=bridges.c.epoch + 1)
 _add_channel = insert_into(channels, "id", "bridge_id", "space_id", "room", "created_at")
-_mark_bridged = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(bridged=1))
-_drop_outbox = statement(delete(outbox).where(outbox.c.channel_id == bindparam("channel")))
-_drop_carried = statement(delete(carried).where(carried.c.channel_id == bindparam("channel")))
-_drop_drafts = statement(delete(drafts).where(drafts.c.channel_id == bindparam("channel")))
-_drop_told = statement(delete(told_statuses).where(told_statuses.c.channel_id == bindparam("channel")))
-_drop_channel = statement(delete(channels).where(channels.c.id == bindparam("channel")))
-_drop_codes = statement(delete(outbox).where(outbox.c.bridge_id == bindparam("bridge")))
-_drop_addresses = statement(delete(addresses).where(addresses.c.bridge_id == bindparam("bridge")))
-_drop_bridge = statement(delete(bridges).where(bridges.c.id == bindparam("bridge")))
+_drop_of_channel = [delete_where(table, "channel_id") for table in (outbox, carried, drafts, told_statuses)]
+_drop_channel = delete_where(channels, "id")
+_drop_of_bridge = [delete_where(table, "bridge_id") for table in (outbox, addresses)]
+_drop_bridge = delete_where(bridges, "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +142,7 @@ def change(tx: Tx, by: Requester, bridge_id: str, settings: Mapping[str, Any], p
     bridge = find(tx, by, bridge_id)
     checked = policy.checked(bridge.kind, settings)
     _check_permitted(tx, by, bridge.organization_id, checked, policy)
-    tx.run(_change, bridge=bridge.id, new=_stored(checked))
+    tx.run(_change, id=bridge.id, settings=_stored(checked))
     audit.record(tx, bridge.organization_id, by.actor, "change_bridge", bridge.entity_id, bridge=bridge.id)
     _connect_anew(tx, bridge.id)
     return registry.get(tx, bridge.id)
@@ -180,7 +172,7 @@ def set_paused(tx: Tx, by: Requester, bridge_id: str, *, paused: bool) -> None:
 def _connect_anew(tx: Tx, bridge_id: BridgeId) -> None:
     registry.probe(tx, bridge_id)
     # Whoever holds it has the old settings.
-    tx.run(_end_lease, bridge=bridge_id)
+    tx.run(_end_lease, id=bridge_id)
     tx.announce(TO_SEND, {"bridge": bridge_id})
 
 
@@ -190,9 +182,9 @@ def remove(tx: Tx, by: Requester, bridge_id: str) -> None:
     registry.lock(tx, bridge.id)
     for channel in registry.channels_of(tx, bridge.id):
         _disconnect(tx, bridge, channel)
-    tx.run(_drop_codes, bridge=bridge.id)
-    tx.run(_drop_addresses, bridge=bridge.id)
-    tx.run(_drop_bridge, bridge=bridge.id)
+    for each in _drop_of_bridge:
+        tx.run(each, bridge_id=bridge.id)
+    tx.run(_drop_bridge, id=bridge.id)
     people.leave(tx, bridge.entity_id)
     audit.record(tx, bridge.organization_id, by.actor, "remove_bridge", bridge.entity_id, bridge=bridge.id)
 
@@ -228,7 +220,7 @@ def connect(tx: Tx, by: Requester, bridge_id: str, space_id: str, room: str, pol
     if bridge.kind in policy.kinds and policy.kinds[bridge.kind].holds_threads:
         said += "each conversation there becomes a space of its own, with the agents that are here then."
     else:
-        tx.run(_mark_bridged, space=space.id)
+        registry.mark_bridged(tx, space.id)
         said += "people there read what is said here from now on."
     posting.post_notice(tx, space.id, bridge.entity_id, posting.draft(said), {"bridge": bridge.id})
     audit.record(tx, bridge.organization_id, by.actor, "connect_room", space.id, bridge=bridge.id, channel=channel_id)
@@ -265,11 +257,9 @@ def _disconnect(tx: Tx, bridge: Bridge, channel: Channel) -> None:
 
 def drop_channel(tx: Tx, channel_id: ChannelId) -> None:
     """Delete the channel, with what it carried and what waits for it."""
-    tx.run(_drop_outbox, channel=channel_id)
-    tx.run(_drop_carried, channel=channel_id)
-    tx.run(_drop_drafts, channel=channel_id)
-    tx.run(_drop_told, channel=channel_id)
-    tx.run(_drop_channel, channel=channel_id)
+    for each in _drop_of_channel:
+        tx.run(each, channel_id=channel_id)
+    tx.run(_drop_channel, id=channel_id)
 
 
 def find(tx: Tx, by: Requester, bridge_id: str) -> Bridge:

@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, select
 
 from denizen import failpoints
 from denizen.access.requesters import THIS_PROCESS
@@ -38,7 +38,17 @@ from denizen.forgetting import changing
 from denizen.ids import AgentId, BridgeId, ChannelId, EntityId, FileId, MessageId, new_id
 from denizen.spaces import directory, posting, reactions_and_pins
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Draft
-from denizen.storage.database import Database, Tx, insert_into, statement, storable, value, values
+from denizen.storage.database import (
+    Database,
+    Tx,
+    insert_into,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import carried, channels, memberships, messages, spaces
 from denizen.telemetry.logs import get_logger
 
@@ -62,16 +72,10 @@ _CUT: Final = "\n\n[The rest was cut off: the message was too long.]"
 StoreFile = Callable[[EntityId, IncomingFile, FileId], Awaitable[object]]
 """Uploads a file in the name of its writer, under this id; once, however often it is called."""
 
-_lock_space = statement(select(spaces.c.id).where(spaces.c.id == bindparam("id")).with_for_update())
-_known = statement(
-    select(carried.c.message_id, carried.c.emoji, carried.c.direction, carried.c.reactor_id).where(
-        carried.c.channel_id == bindparam("channel_id"), carried.c.outside_id == bindparam("outside_id")
-    )
-)
+_lock_space = select_where(spaces, "id", "id", for_update=True)
+_known = select_where(carried, "message_id, emoji, direction, reactor_id", "channel_id, outside_id")
 _note = insert_into(carried, "channel_id", "outside_id", "message_id", "emoji", "direction", "created_at", "reactor_id")
-_set_cursor = statement(
-    update(channels).where(channels.c.id == bindparam("channel")).values(cursor=bindparam("new_cursor"))
-)
+_set_cursor = update_where(channels, "id", set_="cursor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +207,7 @@ def _channel(tx: Tx, origin: Origin) -> tuple[Bridge, Channel]:
 
 def _advance(tx: Tx, channel: Channel, origin: Origin) -> None:
     if origin.cursor is not None and origin.cursor != channel.cursor:
-        tx.run(_set_cursor, channel=channel.id, new_cursor=origin.cursor)
+        tx.run(_set_cursor, id=channel.id, cursor=origin.cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +313,7 @@ def _only_agent(tx: Tx, channel: Channel) -> AgentId | None:
 
 # Conversations
 
-_message_of = statement(
-    select(carried.c.message_id).where(
-        carried.c.channel_id == bindparam("channel_id"), carried.c.outside_id == bindparam("outside_id")
-    )
-)
+_message_of = select_where(carried, "message_id", "channel_id, outside_id")
 _newest_in = statement(
     select(carried.c.message_id)
     .join(messages, messages.c.id == carried.c.message_id)
@@ -321,12 +321,8 @@ _newest_in = statement(
     .order_by(messages.c.seq.desc())
     .limit(20)
 )
-_came_since = statement(
-    select(func.count()).where(
-        carried.c.channel_id == bindparam("channel_id"),
-        carried.c.direction == "in",
-        carried.c.created_at > bindparam("since"),
-    )
+_came_since = select_where(
+    carried, [func.count()], "channel_id", carried.c.direction == "in", carried.c.created_at > bindparam("since")
 )
 _begun_since = statement(
     select(func.count())
@@ -338,7 +334,6 @@ _begun_since = statement(
     )
 )
 _add_conversation = insert_into(channels, "id", "bridge_id", "space_id", "room", "parent_id", "created_at")
-_mark_bridged = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(bridged=1))
 
 
 def conversation(tx: Tx, channel_id: ChannelId) -> Thread | None:
@@ -406,7 +401,7 @@ def _begin(tx: Tx, bridge: Bridge, channel: Channel, event: IncomingMessage, roo
         parent_id=channel.id,
         created_at=tx.now,
     )
-    tx.run(_mark_bridged, space=space.id)
+    registry.mark_bridged(tx, space.id)
     return registry.get_channel(tx, channel_id)
 
 

@@ -16,7 +16,7 @@ from denizen.clock import SECOND, Instant
 from denizen.errors import LeaseLost, existing
 from denizen.ids import BridgeId, ChannelId, EntityId, OrganizationId, SpaceId
 from denizen.shapes.vocabulary import BridgeState
-from denizen.storage.database import Tx, statement, storable, update_where
+from denizen.storage.database import Tx, select_where, statement, storable, update_where
 from denizen.storage.schema import bridges, channels, entities, memberships, outbox, spaces
 
 PARKED_SECONDS: Final = 3600
@@ -256,16 +256,8 @@ _take = statement(
     .values(holder=bindparam("by"), epoch=bridges.c.epoch + 1, until=bindparam("later"))
     .returning(bridges.c.epoch)
 )
-_renew = statement(
-    update(bridges)
-    .where(bridges.c.id == bindparam("bridge"), bridges.c.holder == bindparam("by"), bridges.c.epoch == bindparam("at"))
-    .values(until=bindparam("later"))
-)
-_release = statement(
-    update(bridges)
-    .where(bridges.c.id == bindparam("bridge"), bridges.c.holder == bindparam("by"), bridges.c.epoch == bindparam("at"))
-    .values(holder=None, until=0)
-)
+_renew = update_where(bridges, "id, holder, epoch", set_="until")
+_release = update_where(bridges, "id, holder, epoch", holder=None, until=0)
 _free_all = update_where(bridges, "holder", holder=None, until=0)
 _lock = statement(
     select(bridges.c.holder, bridges.c.epoch).where(bridges.c.id == bindparam("id")).with_for_update(key_share=True)
@@ -293,16 +285,16 @@ def renew_leases(tx: Tx, carried: Iterable[BridgeLease], lease_seconds: float) -
 
     No others of its own: one that was given, or not given back, while the connection broke, is carried by nobody.
     """
-    later = tx.now + int(lease_seconds * SECOND)
+    until = tx.now + int(lease_seconds * SECOND)
     return {
         each.bridge_id: each.epoch
         for each in sorted(carried, key=lambda each: each.bridge_id)  # in one order, or two might wait for each other
-        if tx.run(_renew, bridge=each.bridge_id, by=each.holder, at=each.epoch, later=later)
+        if tx.run(_renew, id=each.bridge_id, holder=each.holder, epoch=each.epoch, until=until)
     }
 
 
 def release_lease(tx: Tx, held: BridgeLease) -> None:
-    tx.run(_release, bridge=held.bridge_id, by=held.holder, at=held.epoch)
+    tx.run(_release, id=held.bridge_id, holder=held.holder, epoch=held.epoch)
 
 
 def free_all_of(tx: Tx, instance: str) -> None:
@@ -332,64 +324,41 @@ def lock(tx: Tx, bridge_id: BridgeId, held: BridgeLease | None = None) -> None:
 
 # Its state
 
-_worked = statement(
-    update(bridges)
-    .where(bridges.c.id == bindparam("bridge"))
-    .values(connected_at=bindparam("at"), error=None, error_at=None)
-)
-_heard_from = statement(update(bridges).where(bridges.c.id == bindparam("bridge")).values(connected_at=bindparam("at")))
-_failed = statement(
-    update(bridges).where(bridges.c.id == bindparam("bridge")).values(error=bindparam("why"), error_at=bindparam("at"))
-)
-_park = statement(
-    update(bridges)
-    .where(bridges.c.id == bindparam("bridge"))
-    .values(
-        parked_reason=bindparam("why"),
-        parked_until=bindparam("later"),
-        error=bindparam("why"),
-        error_at=bindparam("at"),
-    )
-)
-_unpark = statement(
-    update(bridges).where(bridges.c.id == bindparam("bridge")).values(parked_reason=None, parked_until=None)
-)
+_worked = update_where(bridges, "id", set_="connected_at", error=None, error_at=None)
+_heard_from = update_where(bridges, "id", set_="connected_at")
+_failed = update_where(bridges, "id", set_="error, error_at")
+_park = update_where(bridges, "id", set_="parked_reason, parked_until, error, error_at")
+_unpark = update_where(bridges, "id", parked_reason=None, parked_until=None)
 _probe = statement(update(bridges).where(bridges.c.parked_reason.is_not(None)).values(parked_until=bindparam("now")))
 _is_parked: ColumnElement[bool] = bridges.c.parked_reason.is_not(None)
-_parked = statement(select(bridges.c.parked_reason).where(bridges.c.id == bindparam("id"), _is_parked))
-
-
-_pause = statement(update(bridges).where(bridges.c.id == bindparam("bridge")).values(paused_at=bindparam("at")))
+_parked = select_where(bridges, "parked_reason", "id", _is_parked)
+_mark_bridged = update_where(spaces, "id", bridged=1)
+_pause = update_where(bridges, "id", set_="paused_at")
 
 
 def note_success(tx: Tx, bridge_id: BridgeId) -> bool:
     """Something went through. Returns whether the bridge was parked before."""
     was_parked = tx.one(_parked, id=bridge_id) is not None
-    tx.run(_worked, bridge=bridge_id, at=tx.now)
+    tx.run(_worked, id=bridge_id, connected_at=tx.now)
     if was_parked:
-        tx.run(_unpark, bridge=bridge_id)
+        tx.run(_unpark, id=bridge_id)
     return was_parked
 
 
 def note_received(tx: Tx, bridge_id: BridgeId) -> None:
     """Something came from the service. Whether something can be sent to it is not known by that."""
-    tx.run(_heard_from, bridge=bridge_id, at=tx.now)
+    tx.run(_heard_from, id=bridge_id, connected_at=tx.now)
 
 
 def note_problem(tx: Tx, bridge_id: BridgeId, reason: str) -> None:
-    tx.run(_failed, bridge=bridge_id, why=storable(reason)[:PROBLEM_CHARACTERS], at=tx.now)
+    tx.run(_failed, id=bridge_id, error=storable(reason)[:PROBLEM_CHARACTERS], error_at=tx.now)
 
 
 def park(tx: Tx, bridge_id: BridgeId, reason: str) -> bool:
     """Let the bridge rest until something changes, or a while has passed. Returns whether it was not parked before."""
     is_new = tx.one(_parked, id=bridge_id) is None
-    tx.run(
-        _park,
-        bridge=bridge_id,
-        why=storable(reason)[:PROBLEM_CHARACTERS],
-        at=tx.now,
-        later=tx.now + PARKED_SECONDS * SECOND,
-    )
+    why, now = storable(reason)[:PROBLEM_CHARACTERS], tx.now
+    tx.run(_park, id=bridge_id, parked_reason=why, parked_until=_latest(tx), error=why, error_at=now)
     return is_new
 
 
@@ -398,9 +367,14 @@ def probe(tx: Tx, bridge_id: BridgeId | None = None) -> None:
     if bridge_id is None:
         tx.run(_probe, now=tx.now)
     else:
-        tx.run(_unpark, bridge=bridge_id)
+        tx.run(_unpark, id=bridge_id)
 
 
 def set_paused(tx: Tx, bridge_id: BridgeId, *, paused: bool) -> None:
     """Have the bridge carry nothing, or carry again."""
-    tx.run(_pause, bridge=bridge_id, at=tx.now if paused else None)
+    tx.run(_pause, id=bridge_id, paused_at=tx.now if paused else None)
+
+
+def mark_bridged(tx: Tx, space_id: SpaceId) -> None:
+    """Note that the space is, or was, connected with a room elsewhere: only then a post looks for rooms."""
+    tx.run(_mark_bridged, id=space_id)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import bindparam, func, or_, select
 
 from denizen.access.vault import Vault
 from denizen.bridges import addresses, drafts, receiving, registry, told_statuses
@@ -21,7 +21,17 @@ from denizen.clock import SECOND
 from denizen.errors import SecretUnreadable
 from denizen.ids import BridgeId, ChannelId, MessageId
 from denizen.spaces import posting
-from denizen.storage.database import Tx, insert_ignore, statement, storable, value, values
+from denizen.storage.database import (
+    Tx,
+    delete_where,
+    insert_ignore,
+    select_where,
+    statement,
+    storable,
+    update_where,
+    value,
+    values,
+)
 from denizen.storage.schema import carried, channels, messages, outbox
 
 FIRST_PAUSE_SECONDS: Final = 2
@@ -65,40 +75,28 @@ _columns = select(
 ).where(outbox.c.number == bindparam("number"), _WAITS)
 _row = statement(_columns)
 _due_row = statement(_columns.where(_is_due))
-_begin = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(tries=outbox.c.tries + 1))
-_later = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(next_at=bindparam("at")))
-_fail = statement(update(outbox).where(outbox.c.number == bindparam("row")).values(failed=bindparam("why")))
-_drop = statement(delete(outbox).where(outbox.c.number == bindparam("row")))
-_there = statement(
-    select(carried.c.outside_id)
-    .where(
-        carried.c.message_id == bindparam("message_id"),
-        carried.c.channel_id == bindparam("channel_id"),
-        carried.c.emoji.is_(None),
-    )
-    .order_by(carried.c.created_at)
+_begin = update_where(outbox, "number", tries=outbox.c.tries + 1)
+_later = update_where(outbox, "number", set_="next_at")
+_fail = update_where(outbox, "number", set_="failed")
+_drop = delete_where(outbox, "number")
+_there = select_where(carried, "outside_id", "message_id, channel_id", carried.c.emoji.is_(None), order_by="created_at")
+_reaction_there = select_where(
+    carried,
+    "outside_id",
+    "message_id, channel_id, emoji",
+    carried.c.direction == "out",
+    order_by="created_at desc",
+    limit=1,
 )
-_reaction_there = statement(
-    select(carried.c.outside_id)
-    .where(
-        carried.c.message_id == bindparam("message_id"),
-        carried.c.channel_id == bindparam("channel_id"),
-        carried.c.emoji == bindparam("with_emoji"),
-        carried.c.direction == "out",
-    )
-    .order_by(carried.c.created_at.desc())
-    .limit(1)
-)
-_last_sent = statement(
-    select(carried.c.outside_id)
-    .where(
-        carried.c.channel_id == bindparam("channel_id"),
-        carried.c.direction == "out",
-        carried.c.message_id.is_not(None),
-        carried.c.emoji.is_(None),
-    )
-    .order_by(carried.c.created_at.desc())
-    .limit(1)
+_last_sent = select_where(
+    carried,
+    "outside_id",
+    "channel_id",
+    carried.c.direction == "out",
+    carried.c.message_id.is_not(None),
+    carried.c.emoji.is_(None),
+    order_by="created_at desc",
+    limit=1,
 )
 _carry = insert_ignore(carried)
 _said_before = statement(
@@ -108,10 +106,8 @@ _said_before = statement(
     .order_by(messages.c.seq.desc())
     .limit(20)
 )
-_parent_of = statement(select(channels.c.parent_id).where(channels.c.id == bindparam("channel_id")))
-_retry = statement(
-    update(outbox).where(outbox.c.bridge_id == bindparam("bridge")).values(failed=None, next_at=bindparam("now"))
-)
+_parent_of = select_where(channels, "parent_id", "id")
+_retry = update_where(outbox, "bridge_id", set_="next_at", failed=None)
 # Of conversations, of which there may be thousands, those that wait for something to be sent.
 _waits_in = select(outbox.c.channel_id).where(outbox.c.bridge_id == bindparam("bridge_id"), _WAITS)
 _spaces = statement(
@@ -122,7 +118,7 @@ _spaces = statement(
     )
     .distinct()
 )
-_space_of = statement(select(channels.c.space_id).where(channels.c.id == bindparam("channel_id")))
+_space_of = select_where(channels, "space_id", "id")
 
 
 def due(tx: Tx, bridge_id: BridgeId) -> list[int]:
@@ -153,7 +149,7 @@ def begin_sending(tx: Tx, held: BridgeLease, number: int, vault: Vault) -> Outgo
     if row is None:
         return None  # Whoever found it due looked before the last attempt ended.
     what = _outgoing(tx, row, vault)
-    tx.run(_drop if what is None else _begin, row=number)
+    tx.run(_drop if what is None else _begin, number=number)
     bridge_id, channel_id, target, message_id, action, *_ = row
     if what is None and action == "post" and drafts.find(tx, channel_id, message_id)[0]:
         drafts.withdraw(tx, bridge_id, channel_id, target, message_id)
@@ -176,7 +172,7 @@ def _outgoing(tx: Tx, row: tuple[Any, ...], vault: Vault) -> Outgoing | None:
     message = posting.find_message(tx, MessageId(message_id))
     there, *parts = values(tx, _there, message_id=message_id, channel_id=channel_id) or [None]
     if action == "unreact":
-        there = value(tx, _reaction_there, message_id=message_id, channel_id=channel_id, with_emoji=detail)
+        there = value(tx, _reaction_there, message_id=message_id, channel_id=channel_id, emoji=detail)
     # A message that was deleted before it was sent goes nowhere, and one that is not there cannot be changed there.
     if message is None or (action == "post") == (there is not None):
         return None
@@ -251,7 +247,7 @@ def message_of(tx: Tx, number: int) -> str | None:
 def _thread(tx: Tx, channel_id: ChannelId) -> Thread | None:
     """The conversation that the channel is, if it is one."""
     known = None
-    if value(tx, _parent_of, channel_id=channel_id) is not None:
+    if value(tx, _parent_of, id=channel_id) is not None:
         known = receiving.conversation(tx, channel_id)
     return known and replace(known, refers_to=tuple(values(tx, _said_before, channel_id=channel_id)))
 
@@ -270,9 +266,9 @@ def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome, *, is_
             if missed and channel_id is not None:
                 bridge = registry.get(tx, bridge_id)
                 said = f"could not deliver a message to everyone: {missed}."
-                _post_notice(tx, bridge, value(tx, _space_of, channel_id=channel_id), said)
+                _post_notice(tx, bridge, value(tx, _space_of, id=channel_id), said)
             if outside_id is not None and channel_id is not None:
-                parent_id = value(tx, _parent_of, channel_id=channel_id)
+                parent_id = value(tx, _parent_of, id=channel_id)
                 places = [channel_id] if parent_id is None else [channel_id, parent_id]
                 for at, (each, where) in enumerate(product((outside_id, *also), places)):
                     tx.run(
@@ -285,14 +281,14 @@ def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome, *, is_
                         created_at=tx.now + at,  # They are read in this order.
                         reactor_id=None,
                     )
-            tx.run(_drop, row=number)
+            tx.run(_drop, number=number)
             _end_draft(tx, row, outside_id)
             if is_read:
                 succeed(tx, bridge_id)
         case Later(reason, _, most) if most is not None and tries >= most:
             _set_aside(tx, bridge_id, channel_id, number, reason)
         case Later(reason, seconds):
-            tx.run(_later, row=number, at=tx.now + int(pause_seconds(tries, seconds) * SECOND))
+            tx.run(_later, number=number, next_at=tx.now + int(pause_seconds(tries, seconds) * SECOND))
             registry.note_problem(tx, bridge_id, reason)
         case Refused(reason):
             _set_aside(tx, bridge_id, channel_id, number, reason)
@@ -302,12 +298,12 @@ def end_sending(tx: Tx, held: BridgeLease, number: int, outcome: Outcome, *, is_
 
 def _set_aside(tx: Tx, bridge_id: BridgeId, channel_id: ChannelId | None, number: int, reason: str) -> None:
     """It holds up nothing, and its space is told."""
-    tx.run(_fail, row=number, why=storable(reason)[:500])
+    tx.run(_fail, number=number, failed=storable(reason)[:500])
     registry.note_problem(tx, bridge_id, reason)
     if channel_id is not None:
         bridge = registry.get(tx, bridge_id)
         said = f"could not deliver a message: {reason} It is kept, and an admin can have it sent again."
-        _post_notice(tx, bridge, value(tx, _space_of, channel_id=channel_id), said)
+        _post_notice(tx, bridge, value(tx, _space_of, id=channel_id), said)
 
 
 def _end_draft(tx: Tx, row: tuple[Any, ...], outside_id: str | None) -> None:
@@ -384,7 +380,7 @@ def park_held(tx: Tx, held: BridgeLease, reason: str) -> None:
 
 def retry(tx: Tx, bridge_id: BridgeId) -> None:
     """Send everything that waits or failed now."""
-    tx.run(_retry, bridge=bridge_id, now=tx.now)
+    tx.run(_retry, bridge_id=bridge_id, next_at=tx.now)
 
 
 def tell(tx: Tx, bridge: Bridge, what: str) -> None:

@@ -226,7 +226,7 @@ _vectors = select_where(
 _one = select_where(memories, COLUMNS, "number")
 
 
-class _Known(NamedTuple):
+class _KnownMemory(NamedTuple):
     """A row of `_known_rows`."""
 
     hash: str
@@ -238,9 +238,9 @@ class _Known(NamedTuple):
     id: str
 
 
-def _find_known(tx: Tx, owner: str, hashed: str) -> _Known | None:
+def _find_known(tx: Tx, owner: str, hashed: str) -> _KnownMemory | None:
     row = tx.one(_known, owner=owner, hash=hashed)
-    return None if row is None else _Known(*row)
+    return None if row is None else _KnownMemory(*row)
 
 
 def remember(
@@ -260,7 +260,7 @@ def remember(
         some = hashes[at : at + len(_HASHES)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_HASHES)}
         unwanted = set(values(tx, _all_kept_out, owner=key, **asked))
-        known = {row.hash: row for row in map(_Known._make, tx.all(_all_known, owner=key, **asked))}
+        known = {row.hash: row for row in map(_KnownMemory._make, tx.all(_all_known, owner=key, **asked))}
         for hashed in some:
             if hashed in unwanted:
                 done["kept out"] += 1
@@ -272,7 +272,7 @@ def remember(
     return done
 
 
-def _know(tx: Tx, index: _Index, known: _Known, what: Candidate, model: str) -> Outcome:
+def _know(tx: Tx, index: _Index, known: _KnownMemory, what: Candidate, model: str) -> Outcome:
     """Records a candidate that is stored already; revives it if it was superseded and somebody has said it again.
 
     A pass carries over what was known before: that alone does not count as said again.

@@ -330,7 +330,7 @@ def import_agent(
     first = first_line(source, AgentLine)
     agent_id = _admit(tx, policy.for_requester(tx, by), organization_id, first, handle, name, source.fault)
     importer, trusted = Importer(organization_id, by.actor.entity_id), is_operator(tx, by.actor)
-    arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, contents, trusted)
+    arriving = _HistoryWriter(tx, importer, first.id, agent_id, toolsets, contents, trusted)
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
@@ -396,7 +396,7 @@ def _admit(
     return agent_id
 
 
-class _Arriving:
+class _HistoryWriter:
     """Writes an imported history, under the id that the agent has here."""
 
     def __init__(

@@ -47,10 +47,10 @@ from denizen.portability.lines import (
     PolicyLine,
     RollingLine,
     RoundLine,
-    Said,
     SelfLine,
     SpaceLine,
     ToolsetLine,
+    WakingMessage,
     encode,
 )
 from denizen.portability.withholding import UnreadableParts
@@ -94,7 +94,7 @@ async def agent_lines(db: Database, agent_id: AgentId, person: EntityId | None =
     kept_back = await db.read(withholding.withheld, agent_id, person)
     begun = await db.read(_begin_agent, agent_id, person, kept_back)
     whose = {"id": agent_id, "last": begun.last}
-    written = _Written("agent")
+    written = _LineCounter("agent")
     yield written.header
     for each in begun.lines:
         yield written.line(each)
@@ -116,7 +116,7 @@ async def agent_lines(db: Database, agent_id: AgentId, person: EntityId | None =
 async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
     """Yields the lines of a file with the space: its members and authors, and its messages."""
     begun = await db.read(_begin_space, space_id)
-    written = _Written("space")
+    written = _LineCounter("space")
     yield written.header
     for each in begun.lines:
         yield written.line(each)
@@ -134,7 +134,7 @@ async def archive_lines(db: Database, space_id: SpaceId, first: int, last: int) 
     messages, their files, and what advisors answered to them.
     """
     begun = await db.read(_begin_space, space_id)
-    written = _Written("space")
+    written = _LineCounter("space")
     yield written.header
     for each in begun.lines:
         if isinstance(each, SpaceLine | EntityLine | PanelLine | AdvisorLine):
@@ -153,7 +153,7 @@ async def archive_lines(db: Database, space_id: SpaceId, first: int, last: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _ExportStart:
     """The first lines, and the limits of everything after them."""
 
     organization_id: OrganizationId
@@ -164,7 +164,7 @@ class _Begun:
     lines: tuple[Line, ...]
 
 
-class _Written:
+class _LineCounter:
     """Counts the lines of a file."""
 
     def __init__(self, kind: Kind) -> None:
@@ -175,7 +175,7 @@ class _Written:
         self._count += 1
         return encode(line)
 
-    async def end(self, db: Database, begun: _Begun) -> str:
+    async def end(self, db: Database, begun: _ExportStart) -> str:
         if await db.read(_times_forgotten, begun.organization_id) != begun.forgotten:
             raise InvalidInput(
                 "Something was forgotten during the export, and the file may still contain it. Export again."
@@ -293,9 +293,9 @@ def _event(*row: Any) -> EventLine:
     heard = None
     if message[0] is not None:
         names = ("id", "text", "sender_id", "sender", "sender_kind", "space")
-        heard = Said.model_construct(**dict(zip(names, message, strict=True)))
+        heard = WakingMessage.model_construct(**dict(zip(names, message, strict=True)))
     elif told is not None and kind in MESSAGE_EVENTS and SAID in told:
-        heard = Said.model_construct(**told.pop(SAID))
+        heard = WakingMessage.model_construct(**told.pop(SAID))
         del told["text"]
     return EventLine.model_construct(
         cycle=cycle,
@@ -420,7 +420,7 @@ _KEPT: Final = (
 )
 
 
-def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: UnreadableParts | None) -> _Begun:
+def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: UnreadableParts | None) -> _ExportStart:
     agent = registry.get(tx, agent_id)
     mind = tx.one(_mind, id=agent_id)
     assert mind is not None  # Every agent has one.
@@ -443,7 +443,7 @@ def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: 
     made: list[Line] = [*stance_lines.of_agent(tx, agent_id), *memories.of_agent(tx, agent_id)]
     made = withholding.readable_lines(tx, agent_id, person, kept_back, made)
     home = agent.entity.organization_id
-    return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *stance_lines.named(tx, made), *made))
+    return _ExportStart(home, _times_forgotten(tx, home), count, (line, *kept, *stance_lines.named(tx, made), *made))
 
 
 _toolset = select_where(toolsets, "digest, tools", "digest")
@@ -523,7 +523,7 @@ _FILES_OF_AGENT: Final = statement(
 )
 
 
-async def _files(db: Database, query: Statement, whose: dict[str, Any], begun: _Begun) -> AsyncGenerator[OfFile]:
+async def _files(db: Database, query: Statement, whose: dict[str, Any], begun: _ExportStart) -> AsyncGenerator[OfFile]:
     """Yields the files with their contents."""
 
     async def lines() -> AsyncGenerator[FileLine]:
@@ -534,7 +534,7 @@ async def _files(db: Database, query: Statement, whose: dict[str, Any], begun: _
         yield each
 
 
-def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:
+def _begin_space(tx: Tx, space_id: SpaceId) -> _ExportStart:
     home, last, kind, name, private, floor, limit = existing(tx.one(_space, id=space_id), "space", space_id)
     line = SpaceLine(
         id=space_id, kind=kind, name=name, private=private, messages=last, floor=floor, agent_run_limit=limit
@@ -542,7 +542,7 @@ def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:
     here = [_line(EntityLine, *each) for each in tx.all(_members, id=space_id)]
     gone = [_line(EntityLine, *each, None, "all", 0) for each in tx.all(_gone, id=space_id)]
     made = [*panels.of_space(tx, space_id), *_remembered(tx, space_id), *memories.of_space(tx, space_id)]
-    return _Begun(home, _times_forgotten(tx, home), last, (line, *here, *gone, *made))
+    return _ExportStart(home, _times_forgotten(tx, home), last, (line, *here, *gone, *made))
 
 
 _policy = statement(select(*rows.columns(PolicyLine, memory_policies)).where(memory_policies.c.space_id == _id))

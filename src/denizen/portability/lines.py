@@ -187,7 +187,7 @@ class LongTextLine(_Line):
     created_at: Time
 
 
-class Said(_Line):
+class WakingMessage(_Line):
     """A message that woke the agent: its text is exported, its space is not."""
 
     id: Id
@@ -210,7 +210,7 @@ class EventLine(_Line):
     hop: Number
     attempts: Number
     space_id: Id | None
-    said: Said | None
+    said: WakingMessage | None
     payload: dict[str, JsonValue] | None
     created_at: Time
 

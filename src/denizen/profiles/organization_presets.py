@@ -42,7 +42,7 @@ def store(tx: Tx, organization_id: OrganizationId, document: Mapping[str, JsonVa
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedPresets:
     text: str
     """The settings of the organization as they are stored."""
     document: Mapping[str, JsonValue] | None
@@ -55,7 +55,7 @@ class OrganizationPresets:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._known: OrderedDict[OrganizationId, _Known] = OrderedDict()
+        self._known: OrderedDict[OrganizationId, _CachedPresets] = OrderedDict()
 
     def document(self, tx: Tx, organization_id: OrganizationId) -> Mapping[str, JsonValue] | None:
         """Returns the organization's own presets as they were stored; None if it uses the server's."""
@@ -70,7 +70,7 @@ class OrganizationPresets:
         organization_id = None if base is None else value(tx, _organization_of, id=space_id)
         return base if organization_id is None else self.of(tx, organization_id, base)
 
-    def _current(self, tx: Tx, organization_id: OrganizationId, base: Presets | None) -> _Known:
+    def _current(self, tx: Tx, organization_id: OrganizationId, base: Presets | None) -> _CachedPresets:
         text = organization_settings.read_text(tx, organization_id)
         known = self._known.get(organization_id)
         if known is None or known.text != text or known.base is not base:
@@ -80,12 +80,12 @@ class OrganizationPresets:
                 self._known.popitem(last=False)
         return known
 
-    def _parsed(self, organization_id: OrganizationId, text: str, base: Presets | None) -> _Known:
+    def _parsed(self, organization_id: OrganizationId, text: str, base: Presets | None) -> _CachedPresets:
         document: Mapping[str, JsonValue] | None = json.loads(text).get(_KEY)
         if document is None:
-            return _Known(text, None, base, base)
+            return _CachedPresets(text, None, base, base)
         try:
-            return _Known(text, document, base, presets.read(document, self._library.find_addon) or base)
+            return _CachedPresets(text, document, base, presets.read(document, self._library.find_addon) or base)
         except InvalidInput as error:  # An add-on file that it uses may be gone.
             log_line.warning("presets of an organization are wrong", organization=organization_id, message=str(error))
-            return _Known(text, document, base, base)
+            return _CachedPresets(text, document, base, base)

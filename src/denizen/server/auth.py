@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import structlog
 from fastapi import Depends, Security
@@ -33,6 +33,7 @@ from denizen.telemetry.logs import get_logger
 
 log: structlog.typing.FilteringBoundLogger = get_logger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
@@ -59,6 +60,16 @@ class Caller:
     entity: Entity
     token: Token
     role: Role
+    runtime: Runtime = field(repr=False, compare=False)
+    """What they call."""
+
+    async def read(self, use_case: Callable[Concatenate[Tx, Requester, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs a use case for the caller that only reads."""
+        return await self.runtime.db.read(use_case, self.requester, *args, **kwargs)
+
+    async def write(self, use_case: Callable[Concatenate[Tx, Requester, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs a use case for the caller."""
+        return await self.runtime.db.write(use_case, self.requester, *args, **kwargs)
 
     @property
     def is_in_process(self) -> bool:
@@ -79,7 +90,7 @@ class Caller:
 async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:
     """Returns the caller of the request's token or session. Raises `Problem` if there is none."""
     if (entity_id := connection.scope.get(IN_PROCESS)) is not None:
-        return await context.runtime.db.read(_in_process, entity_id)
+        return await context.runtime.db.read(_in_process, context.runtime, entity_id)
     scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
     if scheme:
         secret = bearer.strip() if scheme.lower() == "bearer" else ""
@@ -181,11 +192,11 @@ def _is_of_issuer(context: Context, secret: str) -> bool:
 
 
 async def _by_token(context: Context, secret: str) -> Caller | None:
-    return await context.runtime.db.read(_find, secret, "token")
+    return await context.runtime.db.read(_find, context.runtime, secret, "token")
 
 
 async def _by_session(context: Context, secret: str) -> Caller | None:
-    return await context.runtime.db.read(_find, secret, "session")
+    return await context.runtime.db.read(_find, context.runtime, secret, "session")
 
 
 async def _by_issuer(context: Context, secret: str) -> Caller | None:
@@ -197,20 +208,26 @@ async def _by_issuer(context: Context, secret: str) -> Caller | None:
     except TokenNotBelieved as error:
         log.info("token of an identity provider is not believed", why=str(error))
         return None
-    found = await context.runtime.db.read(_known, claims, secret)
+    found = await context.runtime.db.read(_known, context.runtime, claims, secret)
     if found is not None:
         return found
     home = OrganizationId(settings.organization) if settings.organization else None
-    return await context.runtime.db.write(admit, claims, secret, settings.create_people, home)
+    return await context.runtime.db.write(admit, context.runtime, claims, secret, settings.create_people, home)
 
 
-def _known(tx: Tx, claims: Claims, secret: str) -> Caller | None:
+def _known(tx: Tx, runtime: Runtime, claims: Claims, secret: str) -> Caller | None:
     known = identities.find(tx, claims.issuer, claims.subject)
     token = tokens.find(tx, secret, "jwt")
-    return None if known is None or token is None or token.entity_id != known.entity_id else _caller_with(tx, token)
+    return (
+        None
+        if known is None or token is None or token.entity_id != known.entity_id
+        else _caller_with(tx, runtime, token)
+    )
 
 
-def admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: OrganizationId | None) -> Caller | None:
+def admit(
+    tx: Tx, runtime: Runtime, claims: Claims, secret: str, may_create: bool, home: OrganizationId | None
+) -> Caller | None:
     known = identities.find(tx, claims.issuer, claims.subject)
     if known is None and not may_create:
         raise Problem(
@@ -225,23 +242,23 @@ def admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: Organizat
     else:
         entity_id = known.entity_id
     token = tokens.see(tx, entity_id, secret, claims.issuer, claims.expires_at)
-    return None if token is None or token.entity_id != entity_id else _caller_with(tx, token)
+    return None if token is None or token.entity_id != entity_id else _caller_with(tx, runtime, token)
 
 
-def _in_process(tx: Tx, entity_id: EntityId) -> Caller:
-    return existing(_caller_with(tx, tokens.in_process(entity_id, tx.now)), "entity", entity_id)
+def _in_process(tx: Tx, runtime: Runtime, entity_id: EntityId) -> Caller:
+    return existing(_caller_with(tx, runtime, tokens.in_process(entity_id, tx.now)), "entity", entity_id)
 
 
-def _find(tx: Tx, secret: str, kind: Kind) -> Caller | None:
+def _find(tx: Tx, runtime: Runtime, secret: str, kind: Kind) -> Caller | None:
     token = tokens.find(tx, secret, kind)
-    return None if token is None else _caller_with(tx, token)
+    return None if token is None else _caller_with(tx, runtime, token)
 
 
-def _caller_with(tx: Tx, token: Token) -> Caller | None:
+def _caller_with(tx: Tx, runtime: Runtime, token: Token) -> Caller | None:
     role = roles.role_of(tx, token.entity_id)
     if role is None:
         return None
-    return Caller(directory.get_entity(tx, token.entity_id), token, roles.lesser(role, token.role))
+    return Caller(directory.get_entity(tx, token.entity_id), token, roles.lesser(role, token.role), runtime)
 
 
 async def note_use(runtime: Runtime, token: Token) -> None:

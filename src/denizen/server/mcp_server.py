@@ -195,7 +195,7 @@ async def _post(call: ToolCall, given: Post) -> CallToolResult:
 
 async def _read(call: ToolCall, given: Read) -> CallToolResult:
     if given.space is None:
-        mine = await spaces.list_spaces(call.request, call.caller, limit=spaces.LONGEST_PAGE)
+        mine = await spaces.list_spaces(call.caller, limit=spaces.LONGEST_PAGE)
         lines = [
             f"{each.name} (space {each.id}{', private' if each.private else ''}): "
             f"{', '.join(f'@{member.handle}' for member in each.members)}; {each.unread} unread of {each.last_seq}"
@@ -211,14 +211,12 @@ async def _recall(call: ToolCall, given: Recall) -> CallToolResult:
     if given.agent is None:
         require(call.caller, "member")
         found = await search.search_messages(
-            call.request, call.caller, given.query, given.space, _handle(given.who), None, given.limit
+            call.caller, given.query, given.space, _handle(given.who), None, given.limit
         )
         return _result("\n".join(map(_line, found.messages)) or "Nothing was found.")
     require(call.caller, "admin")
-    agent = await context_of(call.request).runtime.db.read(agent_id_of, call.caller.requester, given.agent)
-    remembered = await minds.recall(
-        call.request, call.caller, agent, given.query, given.when, given.who, given.space, given.limit
-    )
+    agent = await call.caller.read(agent_id_of, given.agent)
+    remembered = await minds.recall(call.caller, agent, given.query, given.when, given.who, given.space, given.limit)
     lines = [
         f"{each.at:%Y-%m-%d %H:%M} {each.space or '-'} | {each.who or 'the agent'} ({each.kind}): {each.text}"
         for each in remembered.found
@@ -228,7 +226,7 @@ async def _recall(call: ToolCall, given: Recall) -> CallToolResult:
 
 async def _list_agents(call: ToolCall, _: ListAgents) -> CallToolResult:
     require(call.caller, "member")
-    page = await agents.list_agents(call.request, call.caller)
+    page = await agents.list_agents(call.caller)
     lines = [f"@{each.handle}: {each.name}, {each.status}. {_about(each)}" for each in page.agents]
     return _result("\n".join(lines) or "There are no agents.")
 
@@ -240,8 +238,8 @@ def _about(agent: AgentOut) -> str:
 async def _trigger(call: ToolCall, given: Trigger) -> CallToolResult:
     event = TriggerAgent(service=given.service, text=given.text, data=given.data, urgent=given.urgent)
     managing.check_may_trigger(call.caller.requester)
-    agent = await context_of(call.request).runtime.db.read(agent_id_of, call.caller.requester, given.agent)
-    accepted = await triggers.trigger(call.request, call.caller, agent, event, given.key)
+    agent = await call.caller.read(agent_id_of, given.agent)
+    accepted = await triggers.trigger(call.caller, agent, event, given.key)
     return _result(f"The event is in the inbox of {given.agent}.", {"event_id": accepted.id})
 
 

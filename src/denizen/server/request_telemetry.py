@@ -43,7 +43,7 @@ class Observer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        seen = _Seen(self._telemetry, scope, send)
+        seen = _ObservedRequest(self._telemetry, scope, send)
         with structlog.contextvars.bound_contextvars(request=seen.id), under(seen.span):
             try:
                 await self._app(scope, receive, seen.answer)
@@ -51,7 +51,7 @@ class Observer:
                 seen.end()
 
 
-class _Seen:
+class _ObservedRequest:
     """One request, and the progress of its answer."""
 
     def __init__(self, telemetry: Telemetry, scope: Scope, send: Send) -> None:

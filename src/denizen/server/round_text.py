@@ -15,7 +15,7 @@ from denizen.server.growing_text import GrowingText
 
 
 @dataclass(slots=True)
-class _Written:
+class _AdvisorText:
     """The text of an advisor in its last attempt."""
 
     epoch: int
@@ -37,7 +37,7 @@ class RoundText:
         self._spoken: Sequence[Reply] = ()
         self._told = 0
         """How many advisors, from the first on, were sent completely."""
-        self._written: dict[str, _Written] = {}
+        self._written: dict[str, _AdvisorText] = {}
 
     def see(self, spoken: Sequence[Reply]) -> str:
         """Takes the present states of the round's replies."""
@@ -52,7 +52,7 @@ class RoundText:
         """Takes more text of an advisor, in this attempt."""
         written, told = self._written.get(voice), ""
         if written is None or written.epoch < epoch:
-            written = self._written[voice] = _Written(epoch)
+            written = self._written[voice] = _AdvisorText(epoch)
             told = self._telling.break_off(voice)
         written.text += text
         return told + self._go_on()

@@ -165,7 +165,7 @@ def export_dotenv(loaded: LoadedSettings) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _SourcedValue:
     """A value from a source, and its location."""
 
     value: object
@@ -180,7 +180,7 @@ class _Reading:
         self.folder = folder
         self.options = options
         self.specs = {spec.name: spec for spec in specs()}
-        self.given: dict[str, _Given] = {}
+        self.given: dict[str, _SourcedValue] = {}
         self.problems: list[str] = []
         self.sources: list[SettingsFile] = []
         self.dotenv: dict[str, str] = {}
@@ -204,7 +204,7 @@ class _Reading:
         return LoadedSettings(settings, origins, tuple(self.sources), self.dotenv)
 
     def _give(self, name: str, value: object, origin: str) -> None:
-        self.given.setdefault(name, _Given(value, origin))
+        self.given.setdefault(name, _SourcedValue(value, origin))
 
     def _read_options(self) -> None:
         for name, value in self.options.items():

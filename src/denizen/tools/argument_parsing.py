@@ -19,18 +19,18 @@ _NUMBER: Final = re.compile(r"\s*-?\d{1,15}(\.\d{1,15})?\s*")
 _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
-class Read(NamedTuple):
+class ParsedArguments(NamedTuple):
     """The arguments for a tool, and the names of those that were left out."""
 
     arguments: Given
     left_out: tuple[str, ...] = ()
 
 
-def read(tool: Tool, arguments: Given) -> Read:
+def read(tool: Tool, arguments: Given) -> ParsedArguments:
     """The arguments for this tool. Anything but an object is returned unchanged: the check reports what is wrong."""
     given = _object(arguments)
     if given is None:
-        return Read(arguments)
+        return ParsedArguments(arguments)
     schema: dict[str, Any] = tool.definition.parameters_json_schema
     properties: Mapping[str, Any] = schema.get("properties") or {}
     if isinstance(tool, OwnTool):
@@ -40,10 +40,10 @@ def read(tool: Tool, arguments: Given) -> Read:
     else:
         taken = set(given)
     kept = {name: _as_typed(value, properties.get(name)) for name, value in given.items() if name in taken}
-    return Read(kept, tuple(name for name in given if name not in taken))
+    return ParsedArguments(kept, tuple(name for name in given if name not in taken))
 
 
-def check(tool: Tool, arguments: Given, parsed: Read | None = None) -> Any:
+def check(tool: Tool, arguments: Given, parsed: ParsedArguments | None = None) -> Any:
     """The arguments, parsed leniently and then checked. Raises `InvalidInput` that tells the model what is wrong.
 
     `parsed` is what `read` returned for them, here and in `noted`.
@@ -53,7 +53,7 @@ def check(tool: Tool, arguments: Given, parsed: Read | None = None) -> Any:
     return tool.check(json.dumps(taken) if isinstance(arguments, str) and isinstance(taken, Mapping) else taken)
 
 
-def noted(tool: Tool | None, arguments: Given, result: str, parsed: Read | None = None) -> str:
+def noted(tool: Tool | None, arguments: Given, result: str, parsed: ParsedArguments | None = None) -> str:
     """The result, with a note about the arguments that were left out, if any."""
     left_out = () if tool is None else (parsed or read(tool, arguments)).left_out
     if tool is None or not left_out:

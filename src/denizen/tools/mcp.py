@@ -9,43 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import json
-import mimetypes
-import os
 import re
-from base64 import b64decode
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import unquote
 
 from pydantic_ai.tools import ToolDefinition
 
-from denizen.amounts import human_size
 from denizen.clock import SECOND, Clock, SystemClock
-from denizen.errors import AddressRefused, InvalidInput, SignInNeeded, ToolFailed
+from denizen.errors import InvalidInput, ToolFailed
 from denizen.ids import CallId
 from denizen.masking import without
 from denizen.telemetry.logs import get_logger
 from denizen.tools.elicitation_forms import ServerQuestion
 from denizen.tools.elicitation_requests import ElicitationRequests
-from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport, StoredSignIns, read_sign_in
+from denizen.tools.mcp_results import READ_RESOURCE, file_in, reading_tool, text_of
+from denizen.tools.mcp_sign_in import StoredSignIns, read_sign_in
+from denizen.tools.mcp_transport import BROKEN, FORGOTTEN, NOT_SENT, McpReach, opened, speaks_sse
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
 from denizen.tools.results import Output, ToolFile
 from denizen.tools.schemas import UnusableSchema, checker, compile_schema
-from denizen.tools.settings import McpOAuth, McpServer
+from denizen.tools.settings import McpServer
 from denizen.tools.tool import CallIdentity, OutsideTool
 
 if TYPE_CHECKING:
-    import httpx2
     from mcp import Client
-    from mcp.client import Transport
-    from mcp.client.session import ElicitationFnT, IncomingMessage, MessageHandlerFnT
-    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+    from mcp.client.session import ElicitationFnT, IncomingMessage
     from mcp_types import CallToolResult, ContentBlock, ElicitRequestParams, ElicitResult, ErrorData, Tool
 
 log_line = get_logger(__name__)
@@ -60,23 +52,7 @@ BACK_OFF_SECONDS: Final = (5.0, 30.0, 120.0, 600.0)
 """How long an unreachable server is left alone, after the first failure, the second and so on."""
 LISTEN_AGAIN_SECONDS: Final = 60.0
 """After this long a server is asked again to say when its tools change, if it stopped doing so."""
-LAST_WORDS: Final = 10
-"""How many lines that a program wrote last to its standard error are kept."""
-READ_RESOURCE: Final = "read_resource"
-"""The tool that reads resources of a server that has some."""
-_RESOURCES_NAMED: Final = 30
-LONGEST: Final = 1_000_000
-"""How many characters of a result are kept."""
 _PAGES: Final = 50
-_PROBE_SECONDS: Final = 5.0
-_EVENT_BYTES: Final = 16_000_000
-_LINE: Final = 4_000
-_INHERITED: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""The variables of our environment that a program gets beside those that the library passes: PATH, HOME, USER etc."""
-# Codes that no server uses, for errors that we report in its place.
-_NOT_SENT: Final = -900_001
-_FORGOTTEN: Final = -900_002
-_BROKEN: Final = -900_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +141,9 @@ class McpConnections:
         if key not in self._servers:
             secrets = (*of_env, *of_headers, *of_oauth)
             stored = None if self._sign_ins is None else self._sign_ins.of(shared_by)
-            reach = _Reach(name, settings, env, headers, secrets, self._outbound, credentials.get("secret", ""), stored)
+            reach = McpReach(
+                name, settings, env, headers, secrets, self._outbound, credentials.get("secret", ""), stored
+            )
             for (whose, *_), other in self._servers.items():
                 if settings.sign_in is not None and whose == shared_by and other.is_for(settings):
                     other.trouble = None  # Somebody has signed in again; the old connection is not used any more.
@@ -245,24 +223,6 @@ def _callable_name(name: str) -> str:
     return (plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}")[:64]
 
 
-@dataclass(frozen=True)
-class _Reach:
-    """How to reach a server: settings with their secrets filled in."""
-
-    name: str
-    settings: McpServer
-    env: Mapping[str, str]
-    headers: Mapping[str, str]
-    secrets: Sequence[str] = field(repr=False)
-    outbound: Outbound
-    client_secret: str = field(default="", repr=False)
-    """Of `oauth`."""
-    sign_ins: SecretStore | None = None
-    """Where the tokens of `sign_in` are."""
-    last_words: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_WORDS), compare=False)
-    """The last lines of the program's standard error."""
-
-
 @dataclass(frozen=True, eq=False)
 class _McpCall:
     """A call in progress."""
@@ -281,7 +241,7 @@ _THIS_CALL: Final[contextvars.ContextVar[_McpCall]] = contextvars.ContextVar("mc
 class _Server:
     """A server: the connection to it, if there is one, and the tools it last offered."""
 
-    def __init__(self, reach: _Reach, clock: Clock, elicitation: ElicitationRequests | None = None) -> None:
+    def __init__(self, reach: McpReach, clock: Clock, elicitation: ElicitationRequests | None = None) -> None:
         self._reach = reach
         self._elicitation = elicitation
         self._running: set[_McpCall] = set()
@@ -366,19 +326,19 @@ class _Server:
                     result = await self._called(client, tool, arguments)
             except Exception as error:  # noqa: BLE001  whatever it says may hold a secret
                 code = _code(error)
-                if not last and (code in (_NOT_SENT, _FORGOTTEN) or (again and code == _BROKEN)):
-                    if code == _FORGOTTEN:
+                if not last and (code in (NOT_SENT, FORGOTTEN) or (again and code == BROKEN)):
+                    if code == FORGOTTEN:
                         link.over.set()
                     continue
                 told = self._hidden(_trouble(self._reach.name, code, error))
-                if code == _NOT_SENT:
+                if code == NOT_SENT:
                     self.trouble = McpTrouble(self._reach.name, told, tuple(self._reach.last_words))
                 raise ToolFailed(told) from None
             self.trouble = None
             if result.is_error:
-                raise ToolFailed(self._hidden(_told(result)) or "It gave no reason.")
+                raise ToolFailed(self._hidden(text_of(result)) or "It gave no reason.")
             files = tuple(file for each in result.content if (file := self._file(each)) is not None)
-            told = self._hidden(_told(result, with_files=not files))
+            told = self._hidden(text_of(result, with_files=not files))
             return Output(told, files) if files else told
         raise AssertionError
 
@@ -419,7 +379,7 @@ class _Server:
         except Exception as error:  # noqa: BLE001  a server can fail to start in any way
             await link.close()
             why = "it took too long" if isinstance(error, TimeoutError) else str(_first(error))
-            if await _speaks_sse(self._reach):
+            if await speaks_sse(self._reach):
                 why = (
                     "it offers the older transport HTTP+SSE, which Denizen does not use. Set the address of its "
                     "streamable HTTP transport, often the one that ends with /mcp"
@@ -450,7 +410,7 @@ class _Server:
             has_resources = client.server_capabilities.resources is not None
             ours = has_resources and READ_RESOURCE not in {each.name for each in offers}
             if ours:
-                offers.append(await _reading_tool(client))
+                offers.append(await reading_tool(client))
         self._offers, self._stands_for_resources = offers, ours
         self._failures, self._not_before, self.trouble = 0, 0, None
 
@@ -467,7 +427,7 @@ class _Server:
 
     def _file(self, content: ContentBlock) -> ToolFile | None:
         """The file in a part of a result; None if it is text, cannot be read or holds a secret."""
-        if (found := _file_in(content)) is None or any(each.encode() in found.data for each in self._reach.secrets):
+        if (found := file_in(content)) is None or any(each.encode() in found.data for each in self._reach.secrets):
             return None
         return replace(found, name=self._hidden(found.name))
 
@@ -480,7 +440,7 @@ class _Link:
 
     def __init__(
         self,
-        reach: _Reach,
+        reach: McpReach,
         clock: Clock,
         on_change: Callable[[], None] = lambda: None,
         elicit: ElicitationFnT | None = None,
@@ -533,8 +493,8 @@ class _Link:
 
     async def _live(self) -> None:
         try:
-            opened = _opened(self._reach, self._clock, self.over, self._hear, self._elicit)
-            async with opened as self._client, asyncio.TaskGroup() as tasks:
+            connection = opened(self._reach, self._clock, self.over, self._hear, self._elicit)
+            async with connection as self._client, asyncio.TaskGroup() as tasks:
                 listening = tasks.create_task(self._listen(self._client), name=f"changes of {self._reach.name}")
                 self._settled.set()
                 while not await self._clock.wait(self.over, IDLE_SECONDS):
@@ -580,314 +540,6 @@ class _Link:
                 return
 
 
-# Opening
-
-
-@asynccontextmanager
-async def _opened(
-    reach: _Reach, clock: Clock, over: asyncio.Event, hear: MessageHandlerFnT, elicit: ElicitationFnT | None
-) -> AsyncGenerator[Client]:
-    from importlib.metadata import version
-
-    from mcp import Client
-    from mcp_types import Implementation
-
-    open_ = _program if reach.settings.url is None else _service
-    info = Implementation(name="denizen", version=version("denizen"))
-    async with (
-        open_(reach, clock) as transport,
-        Client(
-            _watched(transport, over),
-            message_handler=hear,
-            elicitation_callback=elicit,
-            client_info=info,
-            cache=None,
-        ) as client,
-    ):
-        yield client
-
-
-@asynccontextmanager
-async def _program(reach: _Reach, clock: Clock) -> AsyncGenerator[Transport]:  # noqa: ARG001
-    """A started program; its standard error goes to our log. It needs no clock."""
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    parameters = StdioServerParameters(
-        command=reach.settings.command or "", args=list(reach.settings.args), env={**inherited, **reach.env}
-    )
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "w") as end:
-        heard, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _Murmur(reach), os.fdopen(reading, "rb", buffering=0)
-        )
-        try:
-            yield _then(stdio_client(parameters, errlog=end), end.close)
-        finally:
-            heard.close()
-
-
-@asynccontextmanager
-async def _then(transport: Transport, started: Callable[[], None]) -> AsyncGenerator[Any]:
-    """The transport; `started` is called once its program runs and has taken over our end of the pipe."""
-    async with transport as streams:
-        started()
-        yield streams
-
-
-@asynccontextmanager
-async def _service(reach: _Reach, clock: Clock) -> AsyncGenerator[Transport]:
-    """A server at an address, under the same rules as any HTTP tool."""
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    from denizen.tools.outbound import TIMEOUT
-
-    assert reach.settings.url is not None
-    transport: httpx2.AsyncBaseTransport = reach.outbound.transport(reach.settings.allow_private)
-    if (sign_in := reach.settings.sign_in) is not None and reach.sign_ins is not None:
-        transport = SignedInTransport(transport, reach.settings.url, sign_in.name, reach.sign_ins, clock)
-    async with httpx2.AsyncClient(
-        transport=_wire(transport),
-        headers=dict(reach.headers),
-        auth=None if reach.settings.oauth is None else _authorization(reach, reach.settings.oauth),
-        timeout=TIMEOUT,
-        trust_env=False,
-    ) as http:
-        yield streamable_http_client(reach.settings.url, http_client=http, max_sse_event_size=_EVENT_BYTES)
-
-
-def _authorization(reach: _Reach, oauth: McpOAuth) -> httpx2.Auth:
-    """Gets access tokens as they are needed, and again when they expire. They are kept with the connection only."""
-    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-
-    assert reach.settings.url is not None
-    return ClientCredentialsOAuthProvider(
-        reach.settings.url,
-        _TokensInMemory(),
-        client_id=oauth.client_id,
-        client_secret=reach.client_secret,
-        scope=oauth.scope,
-        issuer=oauth.issuer,
-    )
-
-
-class _TokensInMemory:
-    """The tokens of one connection. A new one is had for the credentials, which are in the vault."""
-
-    def __init__(self) -> None:
-        self._tokens: OAuthToken | None = None
-        self._client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._client = client_info
-
-
-async def _speaks_sse(reach: _Reach) -> bool:
-    """Whether there is a server of the older transport at the address."""
-    import httpx2
-
-    if reach.settings.url is None:
-        return False
-    transport = reach.outbound.transport(reach.settings.allow_private)
-    headers = {**reach.headers, "Accept": "text/event-stream"}
-    try:
-        async with (
-            asyncio.timeout(_PROBE_SECONDS),
-            httpx2.AsyncClient(transport=transport, headers=headers, trust_env=False) as http,
-            http.stream("GET", reach.settings.url) as answer,
-        ):
-            if answer.status_code != 200 or "text/event-stream" not in answer.headers.get("content-type", ""):
-                return False
-            async for line in answer.aiter_lines():
-                return line.strip() == "event: endpoint"
-    except Exception:  # noqa: BLE001  then the first error says it all
-        return False
-    return False
-
-
-def _wire(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
-    """The transport; if the network fails a request, it answers with an error of the protocol.
-
-    The library would let one failed request end the connection with all waiting requests, and would not tell whether
-    the request was sent.
-    """
-    import httpx2
-
-    class Wire(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            try:
-                answer = await transport.handle_async_request(request)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout, AddressRefused, SignInNeeded) as error:
-                return self._instead(_NOT_SENT, str(error))
-            except httpx2.TransportError as error:
-                return self._instead(_BROKEN, str(error))
-            if answer.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
-                await answer.aclose()
-                return self._instead(_FORGOTTEN, "the server has forgotten the session")
-            return answer
-
-        def _instead(self, code: int, message: str) -> httpx2.Response:
-            error = {"code": code, "message": message or "no connection"}
-            return httpx2.Response(503, json={"jsonrpc": "2.0", "id": None, "error": error})
-
-        async def aclose(self) -> None:
-            await transport.aclose()
-
-    return Wire()
-
-
-@asynccontextmanager
-async def _watched(transport: Transport, over: asyncio.Event) -> AsyncGenerator[Any]:
-    """The transport; `over` is set as soon as nothing more can be read from it."""
-    async with transport as (reading, writing):
-        yield _Watched(reading, over), writing
-
-
-class _Watched:
-    """A stream that says when it has ended."""
-
-    def __init__(self, stream: Any, over: asyncio.Event) -> None:
-        self._stream = stream
-        self._over = over
-
-    @property
-    def last_context(self) -> contextvars.Context | None:
-        return getattr(self._stream, "last_context", None)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self._stream.__anext__()
-        except StopAsyncIteration:
-            self._over.set()
-            raise
-
-    async def receive(self) -> Any:
-        return await self._stream.receive()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._over.set()
-        await self.aclose()
-
-
-class _Murmur(asyncio.Protocol):
-    """Writes a program's standard error to our log, line by line."""
-
-    def __init__(self, reach: _Reach) -> None:
-        self._reach = reach
-        self._rest = b""
-
-    def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._log(line)
-        if len(self._rest) > _LINE:
-            self._log(self._rest)
-            self._rest = b""
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._log(self._rest)
-
-    def _log(self, line: bytes) -> None:
-        text = without(line.decode(errors="replace"), self._reach.secrets).strip()
-        if text:
-            self._reach.last_words.append(text[:_LINE])
-            log_line.debug("mcp server wrote", server=self._reach.name, text=text[:_LINE])
-
-
-# Resources
-
-
-async def _reading_tool(client: Client) -> Tool:
-    """The tool that stands for the resources of a server."""
-    from mcp_types import Tool, ToolAnnotations
-
-    listed = (await client.list_resources()).resources
-    known = "; ".join(f"{each.uri} ({each.title or each.name})" for each in listed[:_RESOURCES_NAMED])
-    more = f" and {len(listed) - _RESOURCES_NAMED} more" if len(listed) > _RESOURCES_NAMED else ""
-    there = f"There are: {known}{more}." if known else "Its tools name them."
-    return Tool(
-        name=READ_RESOURCE,
-        description=f"Read a resource of this server by its URI. {there}",
-        input_schema={"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
-        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
-    )
-
-
-# Results
-
-
-def _told(result: CallToolResult, *, with_files: bool = True) -> str:
-    """The texts of a result; for everything else, what it is. Without files, if these are told elsewhere."""
-    parts = [each for each in result.content if with_files or _file_in(each) is None]
-    text = "\n".join(_part(each) for each in parts)
-    if not text and result.structured_content is not None:
-        text = json.dumps(result.structured_content, ensure_ascii=False)
-    if len(text) > LONGEST:
-        return f"{text[:LONGEST]}\n… [the result is longer; only its beginning was kept]"
-    return text
-
-
-def _part(content: ContentBlock) -> str:
-    match content.type:
-        case "text":
-            return content.text
-        case "image" | "audio":
-            return f"[{content.type} {content.mime_type}, {_size(content.data)}]"
-        case "resource_link":
-            return f"[resource {content.name}: {content.uri}]"
-        case "resource":
-            held = content.resource
-            if (text := getattr(held, "text", None)) is not None:
-                return str(text)
-            return f"[resource {held.uri}, {held.mime_type or 'no text'}, {_size(getattr(held, 'blob', ''))}]"
-
-
-def _file_in(content: ContentBlock) -> ToolFile | None:
-    """A picture, sound, or an embedded resource that is not text."""
-    match content.type:
-        case "image" | "audio":
-            name = f"{content.type}{mimetypes.guess_extension(content.mime_type) or ''}"
-            return _decoded(content.data, name, content.mime_type)
-        case "resource":
-            held = content.resource
-            blob = getattr(held, "blob", None)
-            name = unquote(str(held.uri).partition("?")[0].rstrip("/").rpartition("/")[2]) or "file"
-            return None if blob is None else _decoded(blob, name, held.mime_type)
-        case _:
-            return None
-
-
-def _decoded(encoded: str, name: str, media_type: str | None) -> ToolFile | None:
-    try:
-        data = b64decode(encoded, validate=True)
-    except ValueError:
-        return None
-    return ToolFile(data, name, media_type) if data else None
-
-
-def _size(base64: str) -> str:
-    return human_size(len(base64.rstrip("=")) * 3 // 4)
-
-
 def _code(error: Exception) -> int | None:
     """The kind of failure, where that matters."""
     from mcp import MCPError
@@ -895,13 +547,13 @@ def _code(error: Exception) -> int | None:
 
     if not isinstance(error, MCPError):
         return None
-    return _BROKEN if error.code == CONNECTION_CLOSED else error.code
+    return BROKEN if error.code == CONNECTION_CLOSED else error.code
 
 
 def _trouble(server: str, code: int | None, error: Exception) -> str:
-    if code in (_NOT_SENT, _FORGOTTEN):
+    if code in (NOT_SENT, FORGOTTEN):
         return f"The MCP server {server} cannot be reached: {error}. It was not called."
-    if code == _BROKEN:
+    if code == BROKEN:
         return (
             f"The connection to the MCP server {server} broke before it had answered. Whether it did what was asked "
             "is unknown."

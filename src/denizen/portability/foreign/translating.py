@@ -42,8 +42,8 @@ from denizen.portability.lines import (
     Line,
     MessageLine,
     NoteLine,
-    Said,
     SpaceLine,
+    WakingMessage,
     encode,
 )
 from denizen.spaces.directory import EntityKind
@@ -314,7 +314,7 @@ class Translation:
         for event in self._inbox(number, exchange):
             said = None
             if event.type == "space_message":
-                said = Said(
+                said = WakingMessage(
                     id=event.id,
                     space=self._space_name,
                     sender_id=self._person.id,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Final, TypeVar
 from uuid import UUID, uuid5
 
-from fastapi import Query, Request
+from fastapi import Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
@@ -21,7 +21,6 @@ from denizen.cycles import budgets
 from denizen.errors import HandleTaken
 from denizen.ids import AgentId
 from denizen.server.auth import Admin, Caller, Person
-from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
 from denizen.server.shapes.agents import (
@@ -47,36 +46,36 @@ _KEYS: Final = UUID("c9a5b2e4-3f0d-4b7e-8a54-1f6f0b7f9d20")
 
 @router.get("/api/agents", summary="List agents")
 async def list_agents(
-    request: Request,
     caller: Person,
     after: Annotated[str, Query(max_length=100, description="From behind the agent of this handle on.")] = "",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = LONGEST_PAGE,
 ) -> AgentPage:
     """The agents of your organization that were not deleted, ordered by handle."""
-    read = context_of(request).runtime.db.read
     home = caller.entity.organization_id
-    found = await read(registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1)
-    unable = await read(fitness.unable_of_organization, home)
+    found = await caller.runtime.db.read(
+        registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1
+    )
+    unable = await caller.runtime.db.read(fitness.unable_of_organization, home)
     page = [listed_agent_out(each, unable.get(each.agent.id)) for each in found[:limit]]
     return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
 
 
 @router.get("/api/tools", summary="List tools that agents can use by name")
-async def list_tools(request: Request, caller: Person) -> ToolList:
+async def list_tools(caller: Person) -> ToolList:
     """The tools of this server that your organization may use, in addition to the built-in ones. HTTP requests,
     questions and MCP are part of an agent's definition.
     """
-    found = await context_of(request).runtime.tools_for(caller.entity.organization_id)
+    found = await caller.runtime.tools_for(caller.entity.organization_id)
     return ToolList(tools=[ToolOut(name=each.name, description=each.definition.description or "") for each in found])
 
 
 @router.post("/api/agents", status_code=201, summary="Create an agent")
-async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key: IdempotencyKey = None) -> AgentDetail:
+async def create_agent(caller: Admin, wanted: CreateAgent, key: IdempotencyKey = None) -> AgentDetail:
     """The agent starts asleep, in the given spaces. Only owners can define parts that start programs or reach
     private addresses, or send a secret to a host that is not in `secret_hosts`. In organizations other than the
     first, the server's settings must allow programs, private addresses and Python tools.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     home = caller.entity.organization_id
     tools = frozenset(each.name for each in await runtime.tools_for(home))
     await runtime.agents.check_prices(home, wanted.definition)
@@ -120,9 +119,9 @@ def _create(
 
 
 @router.get("/api/agents/{agent_id}", summary="Get an agent")
-async def get_agent(request: Request, caller: Person, agent_id: str) -> AgentDetail:
+async def get_agent(caller: Person, agent_id: str) -> AgentDetail:
     """Returns its status; for admins, also its definition. `agent_id` is an id or an `@handle`."""
-    return await context_of(request).runtime.db.read(_one, agent_id, caller)
+    return await caller.runtime.db.read(_one, agent_id, caller)
 
 
 def _one(tx: Tx, agent_id: str, caller: Caller) -> AgentDetail:
@@ -138,18 +137,18 @@ def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
 
 
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")
-async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: EditAgent) -> AgentDetail:
+async def edit_agent(caller: Admin, agent_id: str, changes: EditAgent) -> AgentDetail:
     """Fields that are not sent stay unchanged; null resets a field to its default. A new era begins with the agent's
     next cycle. With `version`, the change is refused with `changed_meanwhile` if the agent has another one by now.
 
     Parts that start programs or reach private addresses can be kept or removed; only owners can add or change them, or
     send a secret to a host that is not in `secret_hosts`. Only the person who pays for an agent can set that they do.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     name, change = changes.name, partial(revised, changes=changes.fields)
     tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
     try:
-        before = (await runtime.db.read(managing.find, caller.requester, agent_id)).definition
+        before = (await caller.read(managing.find, agent_id)).definition
         await runtime.agents.check_prices(caller.entity.organization_id, change(before), before=before)
         given = (name, tools, changes.version)
         return await runtime.db.write(_edit, runtime.definition_policy, agent_id, caller, change, *given)
@@ -173,17 +172,17 @@ def _edit(
 
 
 @router.post("/api/agents/{agent_id}/suspend", summary="Suspend an agent")
-async def suspend_agent(request: Request, caller: Admin, agent_id: str) -> AgentOut:
+async def suspend_agent(caller: Admin, agent_id: str) -> AgentOut:
     """It stops thinking until it is resumed. New events wait in its inbox. A running cycle stops, and continues
     from there later.
     """
-    return await context_of(request).runtime.db.write(_suspend, agent_id, caller)
+    return await caller.runtime.db.write(_suspend, agent_id, caller)
 
 
 @router.post("/api/agents/{agent_id}/resume", summary="Resume an agent")
-async def resume_agent(request: Request, caller: Admin, agent_id: str) -> AgentOut:
+async def resume_agent(caller: Admin, agent_id: str) -> AgentOut:
     """Wakes the agent. If its budget is still used up, it is suspended again."""
-    return await context_of(request).runtime.db.write(_resume, agent_id, caller)
+    return await caller.runtime.db.write(_resume, agent_id, caller)
 
 
 @router.post(
@@ -191,11 +190,11 @@ async def resume_agent(request: Request, caller: Admin, agent_id: str) -> AgentO
     summary="Let an agent try again now",
     openapi_extra={"x-who": "people who are in the space that they name; everywhere: admins and owners"},
 )
-async def try_again(request: Request, caller: Person, agent_id: str, where: TryAgain) -> AgentOut:
+async def try_again(caller: Person, agent_id: str, where: TryAgain) -> AgentOut:
     """An agent that cannot think tries again at once, and messages that were set aside are taken up again: those of
     one space, or of all spaces. If nothing has changed, it fails again, and its spaces show why.
     """
-    return await context_of(request).runtime.db.write(_try_again, agent_id, caller, where.space)
+    return await caller.runtime.db.write(_try_again, agent_id, caller, where.space)
 
 
 def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> AgentOut:
@@ -215,20 +214,18 @@ def _shown(tx: Tx, agent: Agent) -> AgentOut:
 
 
 @router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")
-async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
+async def delete_agent(caller: Admin, agent_id: str) -> None:
     """The agent never wakes again. Its history can still be read by its id, and its handle is not reused."""
-    await context_of(request).runtime.agents.delete(AgentId(agent_id), by=caller.requester)
+    await caller.runtime.agents.delete(AgentId(agent_id), by=caller.requester)
 
 
 @router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Fork an agent")
-async def fork_agent(
-    request: Request, caller: Admin, agent_id: str, wanted: ForkAgent, key: IdempotencyKey = None
-) -> AgentDetail:
+async def fork_agent(caller: Admin, agent_id: str, wanted: ForkAgent, key: IdempotencyKey = None) -> AgentDetail:
     """Creates a new agent with the history of this one, asleep and without spaces. This agent does not change. Only
     owners can fork an agent with parts that only owners can define.
     """
-    runtime = context_of(request).runtime
-    original = (await runtime.db.read(managing.find, caller.requester, agent_id, also_dead=True)).id
+    runtime = caller.runtime
+    original = (await caller.read(managing.find, agent_id, also_dead=True)).id
     made = await _once(
         lambda: runtime.db.write(
             managing.fork,

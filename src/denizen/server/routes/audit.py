@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Final, get_args
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Response
 from starlette.responses import StreamingResponse
 
 from denizen.access import audit, openings, people
@@ -17,7 +17,6 @@ from denizen.app import Runtime
 from denizen.clock import instant
 from denizen.ids import SpaceId
 from denizen.server.auth import Admin, Caller, Owner
-from denizen.server.context import context_of
 from denizen.server.gate import LINES
 from denizen.server.router import new_router
 from denizen.server.shapes.audit import OpenSpace, audit_entry_out, opening_out
@@ -38,7 +37,6 @@ Until = Annotated[datetime | None, Query(description="Only changes before this t
 
 @router.get("/api/audit", summary="List the audit log")
 async def list_audit(
-    request: Request,
     caller: Admin,
     by: By = None,
     kind: OfKind = None,
@@ -50,7 +48,7 @@ async def list_audit(
     """Changes in your organization, newest first: roles, tokens, keys, agents, budgets, settings, exports,
     forgotten data, opened private spaces. It never contains a secret.
     """
-    found = await context_of(request).runtime.db.read(_page, caller, by, _wanted(kind, since, until, before), limit + 1)
+    found = await caller.runtime.db.read(_page, caller, by, _wanted(kind, since, until, before), limit + 1)
     page = found[:limit]
     return AuditPage(
         entries=[audit_entry_out(each) for each in page],
@@ -66,10 +64,10 @@ async def list_audit(
     responses=text_answer(LINES[0], "JSON Lines, the newest first.", _EXAMPLE),
 )
 async def export_audit(
-    request: Request, caller: Admin, by: By = None, kind: OfKind = None, since: Since = None, until: Until = None
+    caller: Admin, by: By = None, kind: OfKind = None, since: Since = None, until: Until = None
 ) -> Response:
     """Every entry that `GET /api/audit` shows, one per line. The export itself is recorded, too."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     newest = await runtime.db.write(_note_export, caller, by)
     return StreamingResponse(_lines(runtime, caller, by, _wanted(kind, since, until, newest)), media_type=LINES[0])
 
@@ -111,12 +109,12 @@ def _note_export(tx: Tx, caller: Caller, by: str | None) -> int | None:
 
 
 @router.post("/api/spaces/{space_id}/open", status_code=201, summary="Open a private space for an hour")
-async def open_private_space(request: Request, caller: Owner, space_id: str, wanted: OpenSpace) -> OpeningOut:
+async def open_private_space(caller: Owner, space_id: str, wanted: OpenSpace) -> OpeningOut:
     """Lets you read a private space that you are not a member of: its messages, and what agents know from it.
 
     Its members are told in the space who opened it, why and for how long, and the audit log records it.
     """
-    return opening_out(await context_of(request).runtime.db.write(_open, caller, space_id, wanted.reason))
+    return opening_out(await caller.runtime.db.write(_open, caller, space_id, wanted.reason))
 
 
 def _open(tx: Tx, caller: Caller, space_id: str, reason: str) -> Opening:

@@ -27,107 +27,108 @@ router = new_router()
 
 
 @router.get("/api/bridges", summary="List the bridges to other services")
-async def list_bridges(request: Request, caller: Admin) -> BridgeList:
-    runtime = context_of(request).runtime
+async def list_bridges(caller: Admin) -> BridgeList:
+    runtime = caller.runtime
     found = await runtime.bridges.list(by=caller.requester)
     kinds = [kind_out(each) for _, each in sorted(runtime.bridge_policy.kinds.items())]
     return BridgeList(bridges=[bridge_out(each, runtime.clock.now()) for each in found], kinds=kinds)
 
 
 @router.post("/api/bridges", status_code=201, summary="Create a bridge")
-async def create_bridge(request: Request, caller: Admin, wanted: CreateBridge) -> BridgeCreated:
+async def create_bridge(caller: Admin, wanted: CreateBridge) -> BridgeCreated:
     """If a secret was made for it, it is shown only once: give it to the other side, which signs with it."""
-    runtime, by = context_of(request).runtime, caller.requester
+    runtime, by = caller.runtime, caller.requester
     bridge, secret = await runtime.bridges.create(wanted.name, wanted.kind, wanted.settings, by=by)
     report = await runtime.bridges.get(bridge, by=by)
     return BridgeCreated(bridge=bridge_out(report, runtime.clock.now()), secret=secret)
 
 
 @router.get("/api/bridges/{bridge_id}", summary="Get a bridge and its state")
-async def get_bridge(request: Request, caller: Admin, bridge_id: str) -> BridgeOut:
-    runtime = context_of(request).runtime
+async def get_bridge(caller: Admin, bridge_id: str) -> BridgeOut:
+    runtime = caller.runtime
     return bridge_out(await runtime.bridges.get(bridge_id, by=caller.requester), runtime.clock.now())
 
 
 @router.patch("/api/bridges/{bridge_id}", summary="Change the settings of a bridge")
-async def change_bridge(request: Request, caller: Admin, bridge_id: str, wanted: ChangeBridge) -> BridgeOut:
+async def change_bridge(caller: Admin, bridge_id: str, wanted: ChangeBridge) -> BridgeOut:
     """It connects anew."""
-    runtime, by = context_of(request).runtime, caller.requester
+    runtime, by = caller.runtime, caller.requester
     await runtime.bridges.change(bridge_id, wanted.settings, by=by)
     return bridge_out(await runtime.bridges.get(bridge_id, by=by), runtime.clock.now())
 
 
 @router.delete("/api/bridges/{bridge_id}", status_code=204, summary="Remove a bridge")
-async def remove_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+async def remove_bridge(caller: Admin, bridge_id: str) -> None:
     """Messages are no longer carried. What was said stays."""
-    await context_of(request).runtime.bridges.remove(bridge_id, by=caller.requester)
+    await caller.runtime.bridges.remove(bridge_id, by=caller.requester)
 
 
 @router.post("/api/bridges/{bridge_id}/retry", status_code=204, summary="Reconnect a bridge")
-async def retry_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+async def retry_bridge(caller: Admin, bridge_id: str) -> None:
     """Everything that waits or could not be delivered is sent again."""
-    await context_of(request).runtime.bridges.retry(bridge_id, by=caller.requester)
+    await caller.runtime.bridges.retry(bridge_id, by=caller.requester)
 
 
 @router.post("/api/bridges/{bridge_id}/pause", status_code=204, summary="Pause a bridge")
-async def pause_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+async def pause_bridge(caller: Admin, bridge_id: str) -> None:
     """Nothing is carried until it is resumed. What is said is kept, and its spaces are told."""
-    await context_of(request).runtime.bridges.pause(bridge_id, by=caller.requester)
+    await caller.runtime.bridges.pause(bridge_id, by=caller.requester)
 
 
 @router.post("/api/bridges/{bridge_id}/resume", status_code=204, summary="Resume a bridge")
-async def resume_bridge(request: Request, caller: Admin, bridge_id: str) -> None:
+async def resume_bridge(caller: Admin, bridge_id: str) -> None:
     """Waiting messages are sent, and those that were written meanwhile in the other service are read."""
-    await context_of(request).runtime.bridges.resume(bridge_id, by=caller.requester)
+    await caller.runtime.bridges.resume(bridge_id, by=caller.requester)
 
 
 @router.get("/api/bridges/{bridge_id}/addresses", summary="List the accounts that have written through a bridge")
-async def list_bridge_addresses(request: Request, caller: Admin, bridge_id: str) -> BridgeAddressList:
-    found = await context_of(request).runtime.bridges.known_addresses(bridge_id, by=caller.requester)
+async def list_bridge_addresses(caller: Admin, bridge_id: str) -> BridgeAddressList:
+    found = await caller.runtime.bridges.known_addresses(bridge_id, by=caller.requester)
     return BridgeAddressList(addresses=[known_address_out(each) for each in found])
 
 
 @router.post(
     "/api/bridges/{bridge_id}/channels", status_code=201, summary="Connect a room of another service with a space"
 )
-async def connect_room(request: Request, caller: Admin, bridge_id: str, wanted: ConnectRoom) -> ChannelOut:
+async def connect_room(caller: Admin, bridge_id: str, wanted: ConnectRoom) -> ChannelOut:
     """You must be in the space; a private one you must manage. The bridge becomes a member, and a notice says so."""
-    runtime = context_of(request).runtime
-    return channel_out(await runtime.bridges.connect(bridge_id, wanted.space_id, wanted.room, by=caller.requester))
+    return channel_out(
+        await caller.runtime.bridges.connect(bridge_id, wanted.space_id, wanted.room, by=caller.requester)
+    )
 
 
 @router.delete("/api/channels/{channel_id}", status_code=204, summary="Disconnect a room from its space")
-async def disconnect_room(request: Request, caller: Admin, channel_id: str) -> None:
+async def disconnect_room(caller: Admin, channel_id: str) -> None:
     """Messages are no longer carried between them."""
-    await context_of(request).runtime.bridges.disconnect(channel_id, by=caller.requester)
+    await caller.runtime.bridges.disconnect(channel_id, by=caller.requester)
 
 
 @router.get("/api/addresses", summary="List your linked accounts at other services")
-async def list_addresses(request: Request, caller: Person) -> AddressList:
-    found = await context_of(request).runtime.bridges.addresses(caller.entity)
+async def list_addresses(caller: Person) -> AddressList:
+    found = await caller.runtime.bridges.addresses(caller.entity)
     return AddressList(addresses=[address_out(each) for each in found])
 
 
 @router.post(
     "/api/bridges/{bridge_id}/codes", status_code=204, summary="Send a code to your account at another service"
 )
-async def send_code(request: Request, caller: Person, bridge_id: str, wanted: SendCode) -> None:
+async def send_code(caller: Person, bridge_id: str, wanted: SendCode) -> None:
     """The account must have written through the bridge. The code is valid for 15 minutes."""
-    await context_of(request).runtime.bridges.send_code(bridge_id, wanted.account, caller.requester)
+    await caller.runtime.bridges.send_code(bridge_id, wanted.account, caller.requester)
 
 
 @router.post("/api/bridges/{bridge_id}/addresses", status_code=204, summary="Link your account at another service")
-async def link_address(request: Request, caller: Person, bridge_id: str, wanted: LinkAddress) -> None:
+async def link_address(caller: Person, bridge_id: str, wanted: LinkAddress) -> None:
     """With the code that was sent there. What it writes from then on is yours, if the service vouches for it."""
-    await context_of(request).runtime.bridges.link(bridge_id, wanted.account, caller.requester, wanted.code)
+    await caller.runtime.bridges.link(bridge_id, wanted.account, caller.requester, wanted.code)
 
 
 @router.delete(
     "/api/bridges/{bridge_id}/addresses/{account}", status_code=204, summary="Unlink an account at another service"
 )
-async def unlink_address(request: Request, caller: Person, bridge_id: str, account: str) -> None:
+async def unlink_address(caller: Person, bridge_id: str, account: str) -> None:
     """For the person it is linked to, and for admins."""
-    await context_of(request).runtime.bridges.unlink(bridge_id, account, caller.requester)
+    await caller.runtime.bridges.unlink(bridge_id, account, caller.requester)
 
 
 @router.post(

@@ -26,16 +26,15 @@ _LAST: Final = 2**62
 
 
 @router.get("/api/calls", summary="List questions of agents to you")
-async def list_calls(request: Request, caller: Authenticated) -> CallList:
+async def list_calls(caller: Authenticated) -> CallList:
     """The calls that wait for an answer that you may give, oldest first."""
-    found = await context_of(request).runtime.db.read(calls.open_to, caller.entity.id)
+    found = await caller.runtime.db.read(calls.open_to, caller.entity.id)
     return CallList(calls=[call_out(each) for each in found])
 
 
 @router.get("/api/calls/{call_id}", summary="Get a call")
-async def get_call(request: Request, caller: Authenticated, call_id: str) -> CallOut:
-    runtime = context_of(request).runtime
-    return call_out(await runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
+async def get_call(caller: Authenticated, call_id: str) -> CallOut:
+    return call_out(await caller.runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
 
 
 @router.post(
@@ -43,36 +42,32 @@ async def get_call(request: Request, caller: Authenticated, call_id: str) -> Cal
     summary="Answer a call",
     openapi_extra={"x-who": "everyone with a token; approvals: people"},
 )
-async def answer_call(request: Request, caller: Authenticated, call_id: str, given: AnswerCall) -> CallOut:
+async def answer_call(caller: Authenticated, call_id: str, given: AnswerCall) -> CallOut:
     """Sets the result of the call, with which the agent continues. The first answer counts: later ones get the
     status 409.
     """
-    runtime = context_of(request).runtime
     result = as_text(given.result)
-    answered = await runtime.db.write(calls.answer_as, storable(call_id), result, caller.entity.id)
+    answered = await caller.runtime.db.write(calls.answer_as, storable(call_id), result, caller.entity.id)
     return call_out(answered)
 
 
 @router.get("/api/agents/{agent_id}/approvals", summary="List approvals of an agent")
-async def list_approvals(request: Request, caller: Person, agent_id: str) -> ApprovalList:
+async def list_approvals(caller: Person, agent_id: str) -> ApprovalList:
     """Valid approvals that you gave, or that were asked for in one of your spaces."""
-    runtime = context_of(request).runtime
-    agent = await runtime.db.read(managing.find, caller.requester, agent_id)
-    found = await runtime.calls.approvals(agent, reader=caller.entity.id)
+    agent = await caller.read(managing.find, agent_id)
+    found = await caller.runtime.calls.approvals(agent, reader=caller.entity.id)
     return ApprovalList(approvals=[approval_out(each) for each in found])
 
 
 @router.delete("/api/agents/{agent_id}/approvals/{approval_id}", status_code=204, summary="Revoke an approval")
-async def revoke_approval(request: Request, caller: Person, agent_id: str, approval_id: str) -> None:
+async def revoke_approval(caller: Person, agent_id: str, approval_id: str) -> None:
     """The agent asks again before it repeats the call. Available to everyone who sees the approval."""
-    runtime = context_of(request).runtime
-    agent = await runtime.db.read(managing.find, caller.requester, agent_id)
-    await runtime.calls.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
+    agent = await caller.read(managing.find, agent_id)
+    await caller.runtime.calls.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
 
 
 @router.get("/api/spaces/{space_id}/calls", summary="List the calls of a space")
 async def calls_in_space(
-    request: Request,
     caller: Authenticated,
     space_id: str,
     after: Annotated[int, Query(ge=0, le=_LAST, description="From behind the message of this number on.")] = 0,
@@ -80,8 +75,9 @@ async def calls_in_space(
     limit: Annotated[int, Query(ge=1, le=200)] = 200,
 ) -> CallList:
     """In order. `after_seq` is the number of the message that each call follows."""
-    read = context_of(request).runtime.db.read
-    found = await read(_in_space, space_id, caller.requester, after, _LAST if before is None else before, limit)
+    found = await caller.runtime.db.read(
+        _in_space, space_id, caller.requester, after, _LAST if before is None else before, limit
+    )
     return CallList(calls=[call_out(each) for each in found])
 
 

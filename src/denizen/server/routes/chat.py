@@ -101,9 +101,9 @@ async def ask(
     question = replace(question, files=await store_all(runtime, caller.entity.id, given, chosen))
     runtime.remember_cause(chosen)
     try:
-        return await runtime.db.write(chatting.ask, caller.requester, question, what, chosen)
+        return await caller.write(chatting.ask, question, what, chosen)
     except OutcomeUnknown:
-        return await runtime.db.write(chatting.ask, caller.requester, question, what, chosen)
+        return await caller.write(chatting.ask, question, what, chosen)
 
 
 def _seen(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from fastapi import Request
-
 from denizen.agents import applying, managing
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
 from denizen.portability.hiding import DefinitionWithoutSecrets
 from denizen.server.auth import Admin, Caller
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.definitions import Apply, applied_out
 from denizen.shapes.definitions import Applied, DocumentOut
@@ -26,13 +23,13 @@ router = new_router()
     summary="Apply definitions of agents, spaces and people",
     openapi_extra={"x-who": "admins and owners; some parts of definitions: see below"},
 )
-async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
+async def apply(caller: Admin, wanted: Apply) -> Applied:
     """Applies all documents or, if there is an error, none. What the documents do not name stays unchanged.
 
     You are a member of spaces that are created. You must be a member of spaces that exist; a private space without you
     is treated as if it did not exist.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     declared = declare((each.place, each.document) for each in wanted.documents)
     changes = await runtime.agents.apply(
         declared,
@@ -45,13 +42,13 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
 
 
 @router.get("/api/agents/{agent_id}/document", summary="Get an agent as a definition document")
-async def get_document(request: Request, caller: Admin, agent_id: str) -> DocumentOut:
+async def get_document(caller: Admin, agent_id: str) -> DocumentOut:
     """Its definition, spaces, goals and plans, in the format of a definition file, without private spaces that you are
     not a member of.
 
     A secret in the definition is replaced by a name such as `${WEATHER_AUTHORIZATION}`.
     """
-    return DocumentOut(document=await context_of(request).runtime.db.read(_document, agent_id, caller))
+    return DocumentOut(document=await caller.runtime.db.read(_document, agent_id, caller))
 
 
 def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:

@@ -163,9 +163,9 @@ async def upload_content(
 
 
 @router.get("/api/organization/files", summary="Get the room that files take")
-async def get_file_usage(request: Request, caller: Admin) -> FileUsage:
+async def get_file_usage(caller: Admin) -> FileUsage:
     """And how much they may take. Operators set the limits (`files.organization_bytes`, `files.file_bytes`)."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     limits = runtime.file_limits
     used = await runtime.files.used(caller.entity.organization_id)
     return FileUsage(used=used, limit=limits.organization_bytes, file_limit=limits.file_bytes)
@@ -185,9 +185,9 @@ async def describe_file(request: Request, caller: Authenticated, file_id: str, c
 
 
 @router.delete("/api/files/{file_id}", status_code=204, summary="Remove an upload that no message uses")
-async def delete_file(request: Request, caller: Authenticated, file_id: str) -> None:
+async def delete_file(caller: Authenticated, file_id: str) -> None:
     """A file of a message is removed by deleting the message."""
-    await context_of(request).runtime.files.remove(FileId(file_id), by=caller.entity.id)
+    await caller.runtime.files.remove(FileId(file_id), by=caller.entity.id)
 
 
 @router.get(

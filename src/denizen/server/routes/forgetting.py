@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.errors import InvalidInput
 from denizen.forgetting import receipts
@@ -12,7 +12,6 @@ from denizen.forgetting.receipts import Receipt
 from denizen.forgetting.subjects import find_subject
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Admin, Caller, require
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.forgetting import Forget, receipt_out
 from denizen.shapes.forgetting import ReceiptOut, ReceiptPage
@@ -26,7 +25,7 @@ router = new_router()
     summary="Forget data everywhere",
     openapi_extra={"x-who": "admins and owners; a person or a space: owners"},
 )
-async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
+async def forget(caller: Admin, wanted: Forget) -> ReceiptOut:
     """A message or a memory; for owners, also a person or a space. This cannot be undone.
 
     A dry run returns how much would be removed.
@@ -37,7 +36,7 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
         require(caller, "owner")
     if wanted.kind != "message" and wanted.also_replies:
         raise InvalidInput("also_replies: this is for messages.")
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     home = caller.entity.organization_id
     subject = await runtime.db.read(find_subject, home, wanted.kind, storable(wanted.id))
     by, dry_run = caller.entity.id, wanted.dry_run
@@ -58,14 +57,13 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
 
 @router.get("/api/receipts", summary="List what was forgotten")
 async def list_receipts(
-    request: Request,
     caller: Admin,
     before: Annotated[str | None, Query(max_length=100, description="From before this receipt on.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> ReceiptPage:
     """Receipts, newest first: how much was removed from where, never the content."""
     known = None if before is None else storable(before)
-    found = await context_of(request).runtime.db.read(_receipts, caller, known, limit)
+    found = await caller.runtime.db.read(_receipts, caller, known, limit)
     page = found[:limit]
     return ReceiptPage(receipts=[receipt_out(each) for each in page], next=page[-1].id if len(found) > limit else None)
 

@@ -40,14 +40,13 @@ async def ready(request: Request) -> Ready | Response:
 
 @router.get("/api/health", summary="Get problems that need a person")
 async def get_health(
-    request: Request,
     caller: Admin,
     probe: Annotated[bool, Query(description="Also ask each model for a few tokens, which costs as much.")] = False,
 ) -> HealthOut:
     """Which instances run your agents, which agents cannot think and why, how long people have waited for each,
     what was set aside, and what to do about it.
     """
-    runtime, home = context_of(request).runtime, caller.entity.organization_id
+    runtime, home = caller.runtime, caller.entity.organization_id
     found = await runtime.db.read(look, home, runtime.lease_seconds)
     agents = await runtime.agents.check(home, probe=probe)
     return health_out(

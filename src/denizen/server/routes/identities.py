@@ -21,8 +21,8 @@ WHO = {"x-who": "admins for members; owners for everyone"}
 
 
 @router.get("/api/entities/{entity_id}/identities", summary="List someone's identities at the identity provider")
-async def list_identities(request: Request, caller: Admin, entity_id: str) -> IdentityList:
-    found = await context_of(request).runtime.db.read(_list, caller, entity_id)
+async def list_identities(caller: Admin, entity_id: str) -> IdentityList:
+    found = await caller.runtime.db.read(_list, caller, entity_id)
     return IdentityList(identities=[identity_out(each) for each in found])
 
 
@@ -53,15 +53,13 @@ async def link_identity(request: Request, caller: Admin, entity_id: str, given: 
     openapi_extra=WHO,
 )
 async def unlink_identity(
-    request: Request,
     caller: Admin,
     entity_id: str,
     issuer: Annotated[str, Query(max_length=2_000)],
     subject: Annotated[str, Query(max_length=2_000)],
 ) -> None:
     """The subject no longer signs in as this person. Sessions and tokens from such sign-ins stop working."""
-    write = context_of(request).runtime.db.write
-    await write(people_changes.unlink_identity, caller.requester, entity_id, issuer, subject)
+    await caller.write(people_changes.unlink_identity, entity_id, issuer, subject)
 
 
 def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 
 from denizen.access.secrets import NAME
 from denizen.server.auth import Caller, Person
-from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.shapes.access import NamedWhose, SetKey, key_out
@@ -25,29 +24,26 @@ Name = Annotated[
 
 
 @router.get("/api/keys", summary="List stored keys", openapi_extra=WHO)
-async def list_keys(request: Request, caller: Person) -> KeyList:
+async def list_keys(caller: Person) -> KeyList:
     """Your own and, for admins, those of the organization. Nobody sees keys of others."""
-    runtime = context_of(request).runtime
-    found = await runtime.secrets.list(organization=caller.entity.organization_id, by=caller.requester)
+    found = await caller.runtime.secrets.list(organization=caller.entity.organization_id, by=caller.requester)
     return KeyList(keys=[key_out(each) for each in found])
 
 
 @router.put("/api/keys/{name}", summary="Store a key", openapi_extra=WHO)
-async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -> KeyOut:
+async def set_key(caller: Person, name: Name, given: SetKey) -> KeyOut:
     """Stores the key encrypted, and replaces an existing one of that name. A key with the name of its provider's
     variable is used for models; tools use others as `${NAME}`.
     """
-    runtime, person = context_of(request).runtime, _whose(caller, given.whose)
+    runtime, person = caller.runtime, _whose(caller, given.whose)
     home = caller.entity.organization_id
     return key_out(await runtime.secrets.set(name, given.value, person=person, organization=home, by=caller.requester))
 
 
 @router.delete("/api/keys/{name}", status_code=204, summary="Delete a key", openapi_extra=WHO)
-async def delete_key(
-    request: Request, caller: Person, name: Name, whose: Annotated[NamedWhose, Query()] = "organization"
-) -> None:
+async def delete_key(caller: Person, name: Name, whose: Annotated[NamedWhose, Query()] = "organization") -> None:
     """Agents that are awake may use it until they are loaded again."""
-    runtime, person = context_of(request).runtime, _whose(caller, whose)
+    runtime, person = caller.runtime, _whose(caller, whose)
     home = caller.entity.organization_id
     await runtime.secrets.delete(name, person=person, organization=home, by=caller.requester)
 

@@ -30,10 +30,10 @@ async def me(request: Request, response: Response, caller: Authenticated) -> Me:
 
 
 @router.patch("/api/me", summary="Change your own name")
-async def change_me(request: Request, caller: Person, change: OwnChange) -> Me:
+async def change_me(caller: Person, change: OwnChange) -> Me:
     """Agents in your spaces are told of the new name. Your handle stays."""
-    db = context_of(request).runtime.db
-    entity = await db.write(people_changes.rename_self, caller.requester, change.name)
+    db = caller.runtime.db
+    entity = await caller.write(people_changes.rename_self, change.name)
     return await db.read(_shown, replace(caller, entity=entity))
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import Request
-
 from denizen.access import space_changes
 from denizen.agents import fitness
 from denizen.ids import SpaceId
 from denizen.server.auth import Caller, Person
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.spaces import MemberAdd, MemberChange, member_out
 from denizen.shapes.spaces import MemberOut
@@ -25,9 +22,9 @@ router = new_router()
     summary="Add a member to a space",
     openapi_extra={"x-who": "people; roles: those who manage the space"},
 )
-async def add_member(request: Request, caller: Person, space_id: str, wanted: MemberAdd) -> MemberOut:
+async def add_member(caller: Person, space_id: str, wanted: MemberAdd) -> MemberOut:
     """The agents in the space are told. A member that is already there stays unchanged."""
-    return await context_of(request).runtime.db.write(_add, caller, space_id, wanted)
+    return await caller.runtime.db.write(_add, caller, space_id, wanted)
 
 
 @router.patch(
@@ -35,11 +32,9 @@ async def add_member(request: Request, caller: Person, space_id: str, wanted: Me
     summary="Change the attention or role of a member",
     openapi_extra={"x-who": "people for themselves and for agents; roles: those who manage the space"},
 )
-async def change_member(
-    request: Request, caller: Person, space_id: str, entity_id: str, change: MemberChange
-) -> MemberOut:
+async def change_member(caller: Person, space_id: str, entity_id: str, change: MemberChange) -> MemberOut:
     """Only people themselves can change their attention. `entity_id` is an id or an `@handle`."""
-    return await context_of(request).runtime.db.write(_change, caller, space_id, entity_id, change)
+    return await caller.runtime.db.write(_change, caller, space_id, entity_id, change)
 
 
 @router.delete(
@@ -48,9 +43,9 @@ async def change_member(
     summary="Leave a space, or remove a member",
     openapi_extra={"x-who": "people for themselves, agents and services; others: those who manage the space"},
 )
-async def remove_member(request: Request, caller: Person, space_id: str, entity_id: str) -> None:
+async def remove_member(caller: Person, space_id: str, entity_id: str) -> None:
     """The agents in the space are told. Every member can remove agents and services."""
-    await context_of(request).runtime.db.write(space_changes.remove_member, caller.requester, space_id, entity_id)
+    await caller.write(space_changes.remove_member, space_id, entity_id)
 
 
 def _add(tx: Tx, caller: Caller, space_id: str, wanted: MemberAdd) -> MemberOut:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, TypeAlias
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access.requesters import find_space
 from denizen.errors import InvalidInput
 from denizen.memory import access, hygiene, items, rolling, sinks, stored_policies
 from denizen.memory.items import MemoryItem
 from denizen.server.auth import Admin, Caller, Person
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.memory import (
     MemoryChange,
@@ -48,7 +47,6 @@ _Scope: TypeAlias = Literal["user", "persona", "organization", "conversation"]
 
 @router.get("/api/memory", summary="List memories", openapi_extra=_EXTRA)
 async def list_memories(
-    request: Request,
     caller: Person,
     scope: _Scope = "user",
     agent: Annotated[
@@ -61,8 +59,8 @@ async def list_memories(
     """`user`: about you. `persona`: between you and an agent. `organization`: for everyone in it. `conversation`:
     of the conversations that you are in.
     """
-    runtime = context_of(request).runtime
-    owners = await runtime.db.read(access.readable_owners, caller.requester, scope, agent)
+    runtime = caller.runtime
+    owners = await caller.read(access.readable_owners, scope, agent)
     if query is not None:
         found = await sinks.look(runtime.db, runtime.embedder, storable(query), owners, limit)
         return MemoryPage(memories=[memory_out(each.item) for each in found], next=None)
@@ -89,64 +87,60 @@ def _page(found: Sequence[MemoryItem], limit: int) -> MemoryPage:
 
 
 @router.get("/api/memory/report", summary="Get a report on the quality of memories")
-async def memory_report(request: Request, caller: Admin) -> ReportOut:
+async def memory_report(caller: Admin) -> ReportOut:
     """Duplicates, junk, unused memories and contradictions, by scope. It contains ids, never texts."""
-    report = await context_of(request).runtime.db.read(hygiene.report, caller.entity.organization_id)
+    report = await caller.runtime.db.read(hygiene.report, caller.entity.organization_id)
     return report_out(report)
 
 
 @router.get("/api/memory/{memory_id}", summary="Get a memory", openapi_extra=_EXTRA)
-async def get_memory(request: Request, caller: Person, memory_id: str) -> MemoryOut:
-    return memory_out(await context_of(request).runtime.db.read(access.find, caller.requester, memory_id))
+async def get_memory(caller: Person, memory_id: str) -> MemoryOut:
+    return memory_out(await caller.read(access.find, memory_id))
 
 
 @router.patch("/api/memory/{memory_id}", summary="Correct a memory", openapi_extra=_EXTRA)
-async def change_memory(request: Request, caller: Person, memory_id: str, change: MemoryChange) -> MemoryOut:
+async def change_memory(caller: Person, memory_id: str, change: MemoryChange) -> MemoryOut:
     """The old text is linked to the new one, and is no longer found."""
-    runtime = context_of(request).runtime
-    return memory_out(await runtime.memory.correct(memory_id, change.text, by=caller.requester))
+    return memory_out(await caller.runtime.memory.correct(memory_id, change.text, by=caller.requester))
 
 
 @router.get("/api/memory/{memory_id}/history", summary="Get the history of a memory", openapi_extra=_EXTRA)
-async def get_memory_history(request: Request, caller: Person, memory_id: str) -> MemoryHistory:
+async def get_memory_history(caller: Person, memory_id: str) -> MemoryHistory:
     """Its versions, the oldest first: what changed it, when, and why. What was forgotten is not in it."""
-    return history_out(await context_of(request).runtime.memory.history(memory_id, by=caller.requester))
+    return history_out(await caller.runtime.memory.history(memory_id, by=caller.requester))
 
 
 @router.post("/api/memory/{memory_id}/revert", summary="Revert a memory to an earlier version", openapi_extra=_EXTRA)
-async def revert_memory(request: Request, caller: Person, memory_id: str, wanted: RevertMemory) -> MemoryOut:
+async def revert_memory(caller: Person, memory_id: str, wanted: RevertMemory) -> MemoryOut:
     """The text of that version holds again, as one more change of the memory."""
-    reverted = await context_of(request).runtime.memory.revert(memory_id, wanted.version, by=caller.requester)
+    reverted = await caller.runtime.memory.revert(memory_id, wanted.version, by=caller.requester)
     return memory_out(reverted)
 
 
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
-async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
+async def forget_memory(caller: Person, memory_id: str) -> None:
     """Removes it and its copies; it is not learned again. The messages that it came from stay."""
-    await context_of(request).runtime.memory.forget(memory_id, by=caller.requester)
+    await caller.runtime.memory.forget(memory_id, by=caller.requester)
 
 
 @router.get("/api/spaces/{space_id}/memory", summary="Get the summary of a conversation")
-async def get_conversation_memory(request: Request, caller: Person, space_id: str) -> ConversationMemory:
+async def get_conversation_memory(caller: Person, space_id: str) -> ConversationMemory:
     """The summary, the last message that it covers, and the memory settings of the conversation."""
-    return await context_of(request).runtime.db.read(_conversation, caller, space_id)
+    return await caller.runtime.db.read(_conversation, caller, space_id)
 
 
 @router.patch("/api/spaces/{space_id}/memory", summary="Change the memory settings of a conversation")
-async def change_conversation_memory(
-    request: Request, caller: Person, space_id: str, change: PolicyChange
-) -> ConversationMemory:
+async def change_conversation_memory(caller: Person, space_id: str, change: PolicyChange) -> ConversationMemory:
     """`{"enabled": false}` opts out. Fields that are not sent stay unchanged."""
-    return await context_of(request).runtime.db.write(_settle, caller, space_id, change)
+    return await caller.runtime.db.write(_settle, caller, space_id, change)
 
 
 @router.get("/api/spaces/{space_id}/memories", summary="List the memories of a conversation")
 async def list_conversation_memories(
-    request: Request, caller: Person, space_id: str, before: Before = None, limit: Limit = 50
+    caller: Person, space_id: str, before: Before = None, limit: Limit = 50
 ) -> MemoryPage:
     """Only memories that belong to the conversation itself."""
-    read = context_of(request).runtime.db.read
-    found = await read(access.of_space, caller.requester, space_id, before=_number(before), limit=limit + 1)
+    found = await caller.read(access.of_space, space_id, before=_number(before), limit=limit + 1)
     return _page(found, limit)
 
 
@@ -163,26 +157,21 @@ def _settle(tx: Tx, caller: Caller, space_id: str, change: PolicyChange) -> Conv
 @router.get(
     "/api/agents/{agent_id}/memories", summary="List the memories of an agent about people", openapi_extra=_EXTRA
 )
-async def list_agent_memories(
-    request: Request, caller: Person, agent_id: str, before: Before = None, limit: Limit = 50
-) -> MemoryPage:
+async def list_agent_memories(caller: Person, agent_id: str, before: Before = None, limit: Limit = 50) -> MemoryPage:
     """Those between the agent and you; for admins, between the agent and anyone."""
-    read = context_of(request).runtime.db.read
-    found = await read(access.of_agent, caller.requester, agent_id, before=_number(before), limit=limit + 1)
+    found = await caller.read(access.of_agent, agent_id, before=_number(before), limit=limit + 1)
     return _page(found, limit)
 
 
 @router.get("/api/organization/memory", summary="Get the long-term memory settings of your organization")
-async def get_organization_memory(request: Request, caller: Person) -> OrganizationMemoryOut:
-    settings = await context_of(request).runtime.db.read(stored_policies.organization_of, caller.entity.organization_id)
+async def get_organization_memory(caller: Person) -> OrganizationMemoryOut:
+    settings = await caller.runtime.db.read(stored_policies.organization_of, caller.entity.organization_id)
     return organization_memory_out(settings)
 
 
 @router.patch("/api/organization/memory", summary="Change the long-term memory settings of your organization")
-async def change_organization_memory(
-    request: Request, caller: Admin, change: OrganizationMemoryChange
-) -> OrganizationMemoryOut:
+async def change_organization_memory(caller: Admin, change: OrganizationMemoryChange) -> OrganizationMemoryOut:
     """Takes effect at once, for storing and for recalling. Fields that are not sent stay unchanged."""
     changes, home = change.model_dump(exclude_unset=True), caller.entity.organization_id
-    memory = context_of(request).runtime.memory
+    memory = caller.runtime.memory
     return organization_memory_out(await memory.change_switches(changes, organization=home, by=caller.requester))

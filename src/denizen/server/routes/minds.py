@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Annotated, Final
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 
 from denizen.access.requesters import find_agent
 from denizen.access.roles import reaches
@@ -25,7 +25,6 @@ from denizen.inbox import delivery
 from denizen.inbox.delivery import OpenState
 from denizen.inbox.events import Lane
 from denizen.server.auth import Admin, Caller
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.minds import (
     Rethink,
@@ -74,9 +73,9 @@ Short = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/api/agents/{agent_id}/mind", summary="Get the state of an agent's mind")
-async def get_mind(request: Request, caller: Admin, agent_id: str) -> MindOut:
+async def get_mind(caller: Admin, agent_id: str) -> MindOut:
     """Its window, inbox, goals, plans, budget and last cycles, all at one moment."""
-    return await context_of(request).runtime.db.read(_mind, agent_id, caller)
+    return await caller.runtime.db.read(_mind, agent_id, caller)
 
 
 def _mind(tx: Tx, agent_id: str, caller: Caller) -> MindOut:
@@ -93,7 +92,6 @@ def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
 
 @router.get("/api/agents/{agent_id}/inbox", summary="List the inbox of an agent")
 async def list_inbox(
-    request: Request,
     caller: Admin,
     agent_id: str,
     state: OpenState = "pending",
@@ -102,7 +100,7 @@ async def list_inbox(
 ) -> InboxPage:
     """Events that are `pending`, `taken` by the running cycle, or `dead`, in the order in which they are taken."""
     lane, number = _cursor(after)
-    return await context_of(request).runtime.db.read(_inbox, agent_id, caller, state, lane, number, limit)
+    return await caller.runtime.db.read(_inbox, agent_id, caller, state, lane, number, limit)
 
 
 def _cursor(given: str | None) -> tuple[Lane, int]:
@@ -127,29 +125,27 @@ def _inbox(tx: Tx, agent_id: str, caller: Caller, state: OpenState, lane: Lane, 
 
 
 @router.post("/api/agents/{agent_id}/inbox/{event_id}/requeue", status_code=204, summary="Retry a dead event")
-async def requeue_event(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
+async def requeue_event(caller: Admin, agent_id: str, event_id: str) -> None:
     """The event waits as if it were new, and wakes the agent."""
-    await context_of(request).runtime.db.write(managing.requeue, caller.requester, agent_id, event_id)
+    await caller.write(managing.requeue, agent_id, event_id)
 
 
 @router.post("/api/agents/{agent_id}/inbox/{event_id}/urgent", status_code=204, summary="Make an event urgent")
-async def mark_event_urgent(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
+async def mark_event_urgent(caller: Admin, agent_id: str, event_id: str) -> None:
     """The agent sees it at its next step instead of after its cycle."""
-    await context_of(request).runtime.db.write(managing.mark_urgent, caller.requester, agent_id, event_id)
+    await caller.write(managing.mark_urgent, agent_id, event_id)
 
 
 # Cycles
 
 
 @router.get("/api/agents/{agent_id}/cycles", summary="List the cycles of an agent")
-async def list_cycles(
-    request: Request, caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50
-) -> CyclePage:
+async def list_cycles(caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50) -> CyclePage:
     """The last ones before a number, newest first; without a number, the running one and the newest.
 
     The list includes cycles without a record in the agent's history: `skipped` and `undone`.
     """
-    return await context_of(request).runtime.db.read(_cycles, agent_id, caller, before, limit)
+    return await caller.runtime.db.read(_cycles, agent_id, caller, before, limit)
 
 
 def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: int) -> CyclePage:
@@ -202,9 +198,9 @@ def _until(tx: Tx, agent_id: AgentId, before: int | None) -> int:
 
 
 @router.get("/api/agents/{agent_id}/cycles/{number}", summary="Get a cycle, step by step")
-async def get_cycle(request: Request, caller: Admin, agent_id: str, number: CycleNumber) -> CycleDetail:
+async def get_cycle(caller: Admin, agent_id: str, number: CycleNumber) -> CycleDetail:
     """What the agent was shown, what its model answered and called, and the results."""
-    return await context_of(request).runtime.db.read(_cycle, agent_id, caller, number)
+    return await caller.runtime.db.read(_cycle, agent_id, caller, number)
 
 
 def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
@@ -221,14 +217,13 @@ def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
 
 @router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="Get the exact request of a step")
 async def get_step(
-    request: Request,
     caller: Admin,
     agent_id: str,
     number: CycleNumber,
     step: Annotated[int, Path(ge=0, le=1_000_000)],
 ) -> RequestOut:
     """What was sent to the model, word for word, with tools and settings, and its response. Steps begin at 0."""
-    return await context_of(request).runtime.db.read(_step, agent_id, caller, number, step)
+    return await caller.runtime.db.read(_step, agent_id, caller, number, step)
 
 
 def _step(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> RequestOut:
@@ -251,13 +246,13 @@ def _entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
 
 
 @router.post("/api/agents/{agent_id}/cycles/{number}/rethink", summary="Ask another model the same requests")
-async def rethink(request: Request, caller: Admin, agent_id: str, number: CycleNumber, wanted: Rethink) -> AnswersAgain:
+async def rethink(caller: Admin, agent_id: str, number: CycleNumber, wanted: Rethink) -> AnswersAgain:
     """No tool runs and nothing is stored; the model calls cost money as usual.
 
     Content from private spaces that you are not a member of is left out. A cycle that was in such a space cannot be
     asked again.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     agent = await runtime.db.read(_thought, agent_id, caller, number, wanted.step or 0)
     again = await runtime.minds.rethink(agent, number, model=wanted.model, step=wanted.step, reader=caller.entity)
     return AnswersAgain(answers=[answer_again_out(each) for each in again])
@@ -276,12 +271,12 @@ def _thought(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> A
 
 @router.get("/api/agents/{agent_id}/log", summary="List the log of an agent")
 async def read_log(
-    request: Request, caller: Admin, agent_id: str, after: Number = None, before: Number = None, limit: Limit = 50
+    caller: Admin, agent_id: str, after: Number = None, before: Number = None, limit: Limit = 50
 ) -> LogPage:
     """Entries `after` a number, or the last ones `before` one; with neither, from the beginning. Oldest first."""
     if after is not None and before is not None:
         raise InvalidInput("Ask for entries after a number or before one, not both.")
-    return await context_of(request).runtime.db.read(_log, agent_id, caller, after or 0, before, limit)
+    return await caller.runtime.db.read(_log, agent_id, caller, after or 0, before, limit)
 
 
 def _log(tx: Tx, agent_id: str, caller: Caller, after: int, before: int | None, limit: int) -> LogPage:
@@ -313,7 +308,6 @@ def _with_names(tx: Tx, agent_id: AgentId, entry: Entry) -> Entry:
 
 @router.get("/api/agents/{agent_id}/recall", summary="Search what an agent remembers")
 async def recall(
-    request: Request,
     caller: Admin,
     agent_id: str,
     q: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="What is looked for.")],
@@ -325,7 +319,7 @@ async def recall(
     """The same results that the agent would find, best first. Passages from a private space are found only if you
     name that space.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     agent, where = await runtime.db.read(_recaller, agent_id, caller, space)
     words = [None if each is None else storable(each) for each in (when, who)]
     found = await runtime.minds.recall(
@@ -346,11 +340,9 @@ def _recaller(tx: Tx, agent_id: str, caller: Caller, space: str | None) -> tuple
 
 
 @router.get("/api/agents/{agent_id}/crossings", summary="List messages that the privacy guard stopped")
-async def list_crossings(
-    request: Request, caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50
-) -> CrossingPage:
+async def list_crossings(caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50) -> CrossingPage:
     """Messages of the agent that would have carried private words to another space, newest first."""
-    return await context_of(request).runtime.db.read(_crossings, agent_id, caller, before, limit)
+    return await caller.runtime.db.read(_crossings, agent_id, caller, before, limit)
 
 
 def _crossings(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: int) -> CrossingPage:

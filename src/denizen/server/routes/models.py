@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access import secrets
 from denizen.access.operators import is_operator
@@ -16,7 +16,6 @@ from denizen.app import Runtime
 from denizen.models import catalog
 from denizen.models.providers import USUAL_MODELS, ModelProvider, providers
 from denizen.server.auth import Caller, Owner, Person
-from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.shapes.models import ChooseModel, TestModel, local_server_out, test_out
@@ -34,37 +33,36 @@ Setup = Annotated[bool, Query(description="Also what can be connected, and the m
     summary="List models that agents can use",
     openapi_extra={"x-who": "people; with `setup`, operators"},
 )
-async def list_models(request: Request, caller: Person, setup: Setup = False) -> AgentModels:
+async def list_models(caller: Person, setup: Setup = False) -> AgentModels:
     """Models that need no key, and those that providers with a key offer: they are asked themselves, every ten
     minutes at most; of one that does not answer, the known ones are listed. Any other `provider:name` can be used as
     well.
     """
-    return await _listed(context_of(request).runtime, caller, setup=setup)
+    return await _listed(caller.runtime, caller, setup=setup)
 
 
 @router.post("/api/models/test", summary="Test a model with one call", openapi_extra=OPERATORS)
-async def test_model(request: Request, caller: Owner, given: TestModel) -> TestOut:
+async def test_model(caller: Owner, given: TestModel) -> TestOut:
     """The model is asked for one small tool call, which costs a few tokens. If it fails, `problem` says why."""
-    runtime = context_of(request).runtime
-    return test_out(await runtime.models.test(given.name, address=given.address, key=given.key, by=caller.actor))
+    return test_out(await caller.runtime.models.test(given.name, address=given.address, key=given.key, by=caller.actor))
 
 
 @router.put("/api/models/default", summary="Choose the default model of the server", openapi_extra=OPERATORS)
-async def choose_model(request: Request, caller: Owner, given: ChooseModel) -> AgentModels:
+async def choose_model(caller: Owner, given: ChooseModel) -> AgentModels:
     """Agents without a model of their own use it from now on, also those that are awake. If the configuration names
     a model, none can be chosen here.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     await runtime.models.choose(given.name, address=given.address, key=given.key, by=caller.actor)
     return await _listed(runtime, caller)
 
 
 @router.delete("/api/models/default", summary="Remove the chosen default model", openapi_extra=OPERATORS)
-async def forget_chosen_model(request: Request, caller: Owner) -> AgentModels:
+async def forget_chosen_model(caller: Owner) -> AgentModels:
     """Agents without a model of their own use what is found: a key in the environment, a server on this machine, or
     the built-in demo model. Addresses and keys stay.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     await runtime.models.choose(None, by=caller.actor)
     return await _listed(runtime, caller)
 

@@ -100,15 +100,15 @@ SIDE_TASK: Final = "This is a side task, such as a title: the utility model answ
 
 
 @router.get("/models", summary="List agents as models")
-async def list_agents_as_models(request: Request, caller: OpenAICaller) -> ModelList:
+async def list_agents_as_models(caller: OpenAICaller) -> ModelList:
     """Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id."""
-    return await context_of(request).runtime.db.read(_models, caller)
+    return await caller.runtime.db.read(_models, caller)
 
 
 @router.get("/models/{model}", summary="Get an agent as a model")
-async def get_model(request: Request, caller: OpenAICaller, model: str) -> ModelOut:
+async def get_model(caller: OpenAICaller, model: str) -> ModelOut:
     """By its handle or id."""
-    return await context_of(request).runtime.db.read(_model, model, caller)
+    return await caller.runtime.db.read(_model, model, caller)
 
 
 _created = select_where(entities, "created_at", "id")
@@ -587,10 +587,9 @@ def _texts_to_embed(asked: EmbeddingRequest) -> list[str]:
 
 
 @router.post("/embeddings", summary="Get the embeddings of texts")
-async def embed(request: Request, caller: OpenAICaller, asked: EmbeddingRequest) -> EmbeddingList:
+async def embed(caller: OpenAICaller, asked: EmbeddingRequest) -> EmbeddingList:
     """From the embedder with which agents recall."""
-    del caller  # anyone who may talk to agents
-    embedder = context_of(request).runtime.embedder
+    embedder = caller.runtime.embedder
     if embedder is None:
         raise InvalidInput("This server has no embedder. Its operator can set one with `embedder`.")
     texts = await asyncio.to_thread(_texts_to_embed, asked)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access import roles
 from denizen.access.operators import is_operator
 from denizen.cycles import organization
 from denizen.server.auth import Admin, Caller, Owner, Person
-from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.router import new_router
 from denizen.server.shapes.people import OrganizationChange, OrganizationDetail, organization_detail_out
@@ -23,15 +22,15 @@ router = new_router()
 
 
 @router.get("/api/organization", summary="Get your organization")
-async def get_organization(request: Request, caller: Person) -> OrganizationDetail:
+async def get_organization(caller: Person) -> OrganizationDetail:
     """Admins and owners also get its settings."""
-    return await context_of(request).runtime.db.read(_shown, caller)
+    return await caller.runtime.db.read(_shown, caller)
 
 
 @router.patch("/api/organization", summary="Change the name or the settings of your organization")
-async def change_organization(request: Request, caller: Owner, change: OrganizationChange) -> OrganizationDetail:
+async def change_organization(caller: Owner, change: OrganizationChange) -> OrganizationDetail:
     """Fields that are not sent stay unchanged; null resets a setting to its default."""
-    return await context_of(request).runtime.db.write(_change, caller, change)
+    return await caller.runtime.db.write(_change, caller, change)
 
 
 AllOrganizations = Annotated[
@@ -44,9 +43,9 @@ AllOrganizations = Annotated[
     summary="Get how much of the database your organization uses",
     openapi_extra={"x-who": "admins and owners; with `all_organizations`, operators"},
 )
-async def get_size(request: Request, caller: Admin, all_organizations: AllOrganizations = False) -> SizeOut:
+async def get_size(caller: Admin, all_organizations: AllOrganizations = False) -> SizeOut:
     """Estimated once a day."""
-    db = context_of(request).runtime.db
+    db = caller.runtime.db
     await sizes.keep_daily(db)
     return await db.read(_size, caller, all_organizations)
 

@@ -118,8 +118,8 @@ Member = Annotated[AtPanel, Depends(_asks)]
 
 
 @router.get("/api/panels", summary="List your panels")
-async def list_panels(request: Request, caller: Authenticated) -> PanelList:
-    return await context_of(request).runtime.db.read(_mine, caller.entity.id)
+async def list_panels(caller: Authenticated) -> PanelList:
+    return await caller.runtime.db.read(_mine, caller.entity.id)
 
 
 @router.post(
@@ -128,9 +128,9 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
     summary="Create a panel",
     openapi_extra={"x-who": "people; if the organization's `spaces_by` is `admin`: admins and owners"},
 )
-async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
+async def create_panel(caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
     """You are its owner, and the given people are members. Its id is that of its space."""
-    runtime, home = context_of(request).runtime, caller.entity.organization_id
+    runtime, home = caller.runtime, caller.entity.organization_id
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     panel = await runtime.panels.create(
         wanted.name,

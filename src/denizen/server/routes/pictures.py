@@ -19,10 +19,10 @@ _WHO: Final = {"x-who": "everyone for themselves; admins and owners for agents"}
 
 
 @router.get("/api/pictures", summary="The pictures of people and agents")
-async def list_pictures(request: Request, caller: Authenticated) -> PicturesOut:
+async def list_pictures(caller: Authenticated) -> PicturesOut:
     """Of your organization. People and agents that are not in the list have no picture."""
-    db = context_of(request).runtime.db
-    return PicturesOut(pictures=await db.read(entity_pictures.addresses, caller.entity.organization_id))
+    found = await caller.runtime.db.read(entity_pictures.addresses, caller.entity.organization_id)
+    return PicturesOut(pictures=found)
 
 
 @router.put(
@@ -38,17 +38,15 @@ async def set_picture(request: Request, caller: Person, entity_id: str) -> Pictu
     """Send the bytes of a JPEG, PNG, GIF, WebP or AVIF file. It is stored at most 256 pixels wide and high, without
     what a camera wrote into it.
     """
-    db = context_of(request).runtime.db
-    who = await db.read(people.find_profile, caller.requester, entity_id)
+    who = await caller.read(people.find_profile, entity_id)
     data = await request.body()
-    return PictureOut(url=await entity_pictures.change(db, caller.requester, who.entity.id, data))
+    return PictureOut(url=await entity_pictures.change(caller.runtime.db, caller.requester, who.entity.id, data))
 
 
 @router.delete("/api/entities/{entity_id}/picture", status_code=204, summary="Remove a picture", openapi_extra=_WHO)
-async def remove_picture(request: Request, caller: Person, entity_id: str) -> None:
-    db = context_of(request).runtime.db
-    who = await db.read(people.find_profile, caller.requester, entity_id)
-    await db.write(entity_pictures.remove, caller.requester, who.entity.id)
+async def remove_picture(caller: Person, entity_id: str) -> None:
+    who = await caller.read(people.find_profile, entity_id)
+    await caller.write(entity_pictures.remove, who.entity.id)
 
 
 @router.get("/pictures/{entity_id}/{key}", include_in_schema=False)

@@ -43,11 +43,11 @@ _ANSWER: Final = text_answer(MEDIA_TYPE, "JSON Lines.", _FILE)
     response_class=Response,
     responses=_ANSWER,
 )
-async def export_agent(request: Request, caller: Admin, agent_id: str) -> Response:
+async def export_agent(caller: Admin, agent_id: str) -> Response:
     """Without keys, tokens and secrets, and without content from private spaces that you are not a member of:
     placeholders say how much that is. The last line marks the file as complete; if it is missing, export again.
     """
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     agent = await runtime.db.write(_note_export, agent_id, caller)
     return _file(runtime.agents.export(agent, reader=caller.entity))
 
@@ -59,10 +59,10 @@ async def export_agent(request: Request, caller: Admin, agent_id: str) -> Respon
     responses=_ANSWER,
     openapi_extra={"x-who": "admins and owners who are in it"},
 )
-async def export_space(request: Request, caller: Person, space_id: str) -> Response:
+async def export_space(caller: Person, space_id: str) -> Response:
     """Its members, its authors and all messages. The last line marks the file as complete."""
-    runtime = context_of(request).runtime
-    space = await runtime.db.read(find_space, caller.requester, space_id)
+    runtime = caller.runtime
+    space = await caller.read(find_space, space_id)
     require(caller, "admin")
     await runtime.db.write(_note_export_of_space, space_id, caller)
     return _file(runtime.spaces.export(space))

@@ -25,6 +25,7 @@ from denizen.access.oidc_sign_in import (
     role_of_groups,
     with_query,
 )
+from denizen.app import Runtime
 from denizen.errors import IssuerUnreachable, TokenNotBelieved
 from denizen.ids import OrganizationId
 from denizen.server.auth import Caller, admit
@@ -104,7 +105,7 @@ async def complete_sign_in(
     except IssuerUnreachable as unreachable:
         return _failed(request, str(unreachable), 503)
     try:
-        secret = await context.runtime.db.write(_admitted, claims, token, issuer.settings)
+        secret = await context.runtime.db.write(_admitted, context.runtime, claims, token, issuer.settings)
     except Problem as problem:
         return _failed(request, str(problem.detail), problem.status_code)
     return _redirect(tokens.login_url(context.runtime.public_url, secret), _cookie(visit, "", 0))
@@ -132,10 +133,10 @@ async def _claims(context: Context, issuer: Issuer, attempt: SignInAttempt, code
     return claims, token
 
 
-def _admitted(tx: Tx, claims: Claims, token: str, settings: OidcSettings) -> str:
+def _admitted(tx: Tx, runtime: Runtime, claims: Claims, token: str, settings: OidcSettings) -> str:
     """The secret of a login link for the person whom the token names, with the role of their groups."""
     home = OrganizationId(settings.organization) if settings.organization else None
-    caller = admit(tx, claims, token, settings.create_people, home)
+    caller = admit(tx, runtime, claims, token, settings.create_people, home)
     if caller is None:
         raise Problem("unauthorized", "Your account here was removed. Ask an admin.")
     if settings.roles:

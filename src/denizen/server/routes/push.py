@@ -40,6 +40,6 @@ async def subscribe(request: Request, caller: Person, given: PushSubscribe) -> P
 
 
 @router.delete("/api/push/subscriptions/{subscription_id}", status_code=204, summary="End notifications in a browser")
-async def unsubscribe(request: Request, caller: Person, subscription_id: str) -> None:
-    db = context_of(request).runtime.db
+async def unsubscribe(caller: Person, subscription_id: str) -> None:
+    db = caller.runtime.db
     await db.write(subscriptions.unsubscribe, caller.entity.id, subscription_id)

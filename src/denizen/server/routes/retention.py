@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access import space_changes
 from denizen.access.requesters import Requester, find_space
 from denizen.forgetting import expiring
 from denizen.server.auth import Caller, Person
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.spaces import RetentionSet
 from denizen.shapes.spaces import KeptFor, RetentionOut
@@ -25,9 +24,9 @@ Days = Annotated[int | None, Query(ge=0, le=MOST_DAYS, description="As if messag
 
 
 @router.get("/api/spaces/{space_id}/retention", summary="Get how long the messages of a space are kept")
-async def get_retention(request: Request, caller: Person, space_id: str, days: Days = None) -> RetentionOut:
+async def get_retention(caller: Person, space_id: str, days: Days = None) -> RetentionOut:
     """Also how many messages have expired. With `days`, how many would have: a preview, which changes nothing."""
-    return await context_of(request).runtime.db.read(_retention, caller.requester, space_id, days)
+    return await caller.read(_retention, space_id, days)
 
 
 @router.put(
@@ -35,10 +34,10 @@ async def get_retention(request: Request, caller: Person, space_id: str, days: D
     summary="Set how long the messages of a space are kept",
     openapi_extra={"x-who": "owners and admins of the space; admins and owners who are in it"},
 )
-async def set_retention(request: Request, caller: Person, space_id: str, wanted: RetentionSet) -> RetentionOut:
+async def set_retention(caller: Person, space_id: str, wanted: RetentionSet) -> RetentionOut:
     """Messages that are older are removed for good, once a day, with what agents remember of them."""
     own = None if wanted.days is None else Retention(wanted.days, wanted.archive)
-    return await context_of(request).runtime.db.write(_set_retention, caller, space_id, own)
+    return await caller.runtime.db.write(_set_retention, caller, space_id, own)
 
 
 def _retention(tx: Tx, by: Requester, space_id: str, days: int | None = None) -> RetentionOut:

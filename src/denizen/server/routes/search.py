@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access import people
 from denizen.access.requesters import find_space
 from denizen.errors import NotFound
 from denizen.ids import MessageId
 from denizen.server.auth import Authenticated, Caller, Person
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.spaces import message_out
 from denizen.shapes.spaces import MessageOut, SearchPage
@@ -25,7 +24,6 @@ router = new_router()
 
 @router.get("/api/messages/search", summary="Search messages")
 async def search_messages(
-    request: Request,
     caller: Person,
     q: Annotated[
         str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Whole words, all of them.", examples=["tea"])
@@ -42,8 +40,7 @@ async def search_messages(
     A request looks at 5,000 messages at most. `next` continues the search, also after an empty page.
     """
     words, place = SearchedWords(q), None if before is None else Cursor.read(before)
-    read = context_of(request).runtime.db.read
-    found = await read(_search, caller, words, space, author, place, limit)
+    found = await caller.runtime.db.read(_search, caller, words, space, author, place, limit)
     return SearchPage(messages=[message_out(each) for each in found.messages], next=found.next)
 
 
@@ -66,9 +63,9 @@ def _search(
 
 # Behind the search, whose address would be one of a message else.
 @router.get("/api/messages/{message_id}", summary="Get a message")
-async def get_message(request: Request, caller: Authenticated, message_id: str) -> MessageOut:
+async def get_message(caller: Authenticated, message_id: str) -> MessageOut:
     """In any space that you are a member of, for example the `reply_to` of another message."""
-    return message_out(await context_of(request).runtime.db.read(_message, caller, message_id))
+    return message_out(await caller.runtime.db.read(_message, caller, message_id))
 
 
 def _message(tx: Tx, caller: Caller, message_id: str) -> Message:

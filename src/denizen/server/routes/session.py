@@ -27,14 +27,13 @@ router = new_router()
     summary="Create a login link",
     openapi_extra={"x-who": "people for themselves; admins for members; owners for everyone"},
 )
-async def create_login(request: Request, caller: Person, wanted: CreateLogin) -> LoginCreated:
+async def create_login(caller: Person, wanted: CreateLogin) -> LoginCreated:
     """The first person who opens it within ten minutes is signed in. Do not share it."""
-    runtime = context_of(request).runtime
     below = tokens.root(caller.token)
-    login, secret = await runtime.db.write(token_changes.create_login, caller.requester, wanted.entity, below=below)
+    login, secret = await caller.write(token_changes.create_login, wanted.entity, below=below)
     assert login.expires_at is not None
     return LoginCreated(
-        url=tokens.login_url(runtime.public_url, secret), secret=secret, expires_at=moment(login.expires_at)
+        url=tokens.login_url(caller.runtime.public_url, secret), secret=secret, expires_at=moment(login.expires_at)
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access import space_changes
 from denizen.access.requesters import find_space
 from denizen.agents import fitness, messaging, private_spaces, registry, space_statuses
 from denizen.ids import EntityId, SpaceId
 from denizen.server.auth import Authenticated, Caller, Person
-from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.router import new_router
 from denizen.server.shapes.filling import filled
@@ -30,18 +29,17 @@ _KEYS: Final = UUID("c1d9a2f4-3b67-4a55-8f0e-2d7c9b1e6a38")
 
 @router.get("/api/spaces", summary="List your spaces")
 async def list_spaces(
-    request: Request,
     caller: Authenticated,
     after: Annotated[str, Query(max_length=200, description="What `next` of the page before said.")] = "",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
 ) -> SpaceList:
     """With their members, and the number of unread messages."""
-    return await context_of(request).runtime.db.read(_mine, caller.entity.id, after, limit)
+    return await caller.runtime.db.read(_mine, caller.entity.id, after, limit)
 
 
 @router.get("/api/spaces/{space_id}", summary="Get a space")
-async def get_space(request: Request, caller: Authenticated, space_id: str) -> SpaceOut:
-    return await context_of(request).runtime.db.read(_one, caller, space_id)
+async def get_space(caller: Authenticated, space_id: str) -> SpaceOut:
+    return await caller.runtime.db.read(_one, caller, space_id)
 
 
 @router.post(
@@ -50,16 +48,16 @@ async def get_space(request: Request, caller: Authenticated, space_id: str) -> S
     summary="Create a space",
     openapi_extra={"x-who": "people; if the organization's `spaces_by` is `admin`: admins and owners"},
 )
-async def create_space(request: Request, caller: Person, wanted: SpaceCreate, key: IdempotencyKey = None) -> SpaceOut:
+async def create_space(caller: Person, wanted: SpaceCreate, key: IdempotencyKey = None) -> SpaceOut:
     """You are its owner, and the given people and agents are members."""
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
-    return await context_of(request).runtime.db.write(_create, caller, wanted, chosen)
+    return await caller.runtime.db.write(_create, caller, wanted, chosen)
 
 
 @router.patch("/api/spaces/{space_id}", summary="Change the name, privacy or floor of a space")
-async def change_space(request: Request, caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
+async def change_space(caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
     """The agents in it are told."""
-    return await context_of(request).runtime.db.write(_change, caller, space_id, change)
+    return await caller.runtime.db.write(_change, caller, space_id, change)
 
 
 @router.post(
@@ -67,44 +65,42 @@ async def change_space(request: Request, caller: Person, space_id: str, change: 
     status_code=204,
     summary="Ask an agent for an answer",
 )
-async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_id: str) -> None:
+async def ask_for_answer(caller: Person, space_id: str, agent_id: str) -> None:
     """Wakes an agent that read a message here and did not reply, or reached a limit before it could, and tells it
     that you ask for an answer. The status in the space is removed.
     """
-    await context_of(request).runtime.db.write(messaging.ask_for_answer, caller.requester, space_id, agent_id)
+    await caller.write(messaging.ask_for_answer, space_id, agent_id)
 
 
 @router.post("/api/spaces/{space_id}/stop", summary="Stop the answers of agents in a space")
-async def stop_answer(
-    request: Request, caller: Person, space_id: str, whom: StopAnswer | None = None
-) -> StoppedAnswers:
+async def stop_answer(caller: Person, space_id: str, whom: StopAnswer | None = None) -> StoppedAnswers:
     """Ends the model call. The text so far stays, with `stopped` in its metadata, and the agent is told. Its
     answers in other spaces continue. A message that only says "stop" does the same.
     """
     only = None if whom is None else whom.agent
-    stopped = await context_of(request).runtime.db.write(messaging.stop_answer, caller.requester, space_id, only)
+    stopped = await caller.write(messaging.stop_answer, space_id, only)
     return StoppedAnswers(agents=list(stopped))
 
 
 @router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space continue")
-async def let_agents_go_on(request: Request, caller: Person, space_id: str) -> SpaceOut:
+async def let_agents_go_on(caller: Person, space_id: str) -> SpaceOut:
     """Agents that had stopped waking each other may do so again, and those with unread messages wake."""
-    return await context_of(request).runtime.db.write(_continue, space_id, caller.entity.id)
+    return await caller.runtime.db.write(_continue, space_id, caller.entity.id)
 
 
 @router.put("/api/agents/{agent_id}/space", summary="Get or create your private space with an agent")
-async def private_space(request: Request, caller: Person, agent_id: str) -> SpaceOut:
+async def private_space(caller: Person, agent_id: str) -> SpaceOut:
     """Creates the space if it does not exist yet. `POST /api/chat` uses it if no space is given. Repeating the
     request changes nothing.
     """
-    return await context_of(request).runtime.db.write(_private, caller, agent_id)
+    return await caller.runtime.db.write(_private, caller, agent_id)
 
 
 @router.put("/api/spaces/{space_id}/read", summary="Set your read position")
-async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
+async def mark_read(caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
     """Messages after that number are unread: a smaller number makes messages unread again."""
     where = SpaceId(storable(space_id))
-    place = await context_of(request).runtime.spaces.mark_read(where, caller.entity.id, mark.seq)
+    place = await caller.runtime.spaces.mark_read(where, caller.entity.id, mark.seq)
     return filled(ReadState, place, space_id=place.space.id)
 
 

@@ -56,33 +56,33 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 @router.get("/api/profiles", summary="List the prompt profiles of your organization")
-async def list_profiles(request: Request, caller: Admin) -> PresetList:
+async def list_profiles(caller: Admin) -> PresetList:
     """With the names of metaprompts and of quick-start profiles of reflection that agents can use."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     presets = await runtime.db.read(runtime.prompt_config.presets_of, caller.entity.organization_id)
     return preset_list_out(presets, runtime.prompt_config.configuration())
 
 
 @router.get("/api/profiles/presets", summary="The presets of your organization, as a file")
-async def get_presets(request: Request, caller: Admin) -> PresetsOut:
+async def get_presets(caller: Admin) -> PresetsOut:
     """Its own, otherwise those of the server's file, otherwise those that come with Denizen."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     found = await runtime.db.read(preset_changes.get, caller.entity.organization_id, runtime.prompt_config)
     return presets_out(found)
 
 
 @router.put("/api/profiles/presets", summary="Change the presets of your organization")
-async def change_presets(request: Request, caller: Owner, wanted: ChangePresets) -> PresetsOut:
+async def change_presets(caller: Owner, wanted: ChangePresets) -> PresetsOut:
     """They replace those of the server for this organization, from the next turn of each conversation on."""
-    runtime, by, home = context_of(request).runtime, caller.requester, caller.entity.organization_id
+    runtime, by, home = caller.runtime, caller.requester, caller.entity.organization_id
     changed = await runtime.db.write(preset_changes.change, by, home, wanted.document, runtime.prompt_config)
     return presets_out(changed)
 
 
 @router.delete("/api/profiles/presets", summary="Reset the presets of your organization")
-async def reset_presets(request: Request, caller: Owner) -> PresetsOut:
+async def reset_presets(caller: Owner) -> PresetsOut:
     """Removes the organization's own presets. Answers with those that apply now."""
-    runtime, by, home = context_of(request).runtime, caller.requester, caller.entity.organization_id
+    runtime, by, home = caller.runtime, caller.requester, caller.entity.organization_id
     return presets_out(await runtime.db.write(preset_changes.reset, by, home, runtime.prompt_config))
 
 
@@ -93,9 +93,9 @@ async def list_reflection(request: Request, _: Person) -> ReflectionNames:
 
 
 @router.post("/api/profiles/try", summary="Try which profile a message gets")
-async def try_profile(request: Request, caller: Admin, said: TryProfile) -> TriedProfile:
+async def try_profile(caller: Admin, said: TryProfile) -> TriedProfile:
     """The result of the rules, as if it were the first message of a conversation. Nothing is changed."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     if said.presets is not None:
         presets = preset_changes.check(said.presets, runtime.prompt_config)
     else:
@@ -104,70 +104,63 @@ async def try_profile(request: Request, caller: Admin, said: TryProfile) -> Trie
 
 
 @router.get("/api/agents/{agent_id}/stances", summary="List an agent's profiles and states of mind")
-async def list_stances(request: Request, caller: Admin, agent_id: str) -> StanceList:
+async def list_stances(caller: Admin, agent_id: str) -> StanceList:
     """One for each of its conversations."""
-    return await context_of(request).runtime.db.read(_list, agent_id, caller)
+    return await caller.runtime.db.read(_list, agent_id, caller)
 
 
 @router.get(_STANCE, summary="Get an agent's profile and state of mind in a conversation")
-async def get_stance(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> StanceOut:
+async def get_stance(caller: Admin, agent_id: str, conversation_id: str) -> StanceOut:
     """With the reason for the profile, and the settings that replace the agent's own there."""
-    return await context_of(request).runtime.db.read(_get, agent_id, conversation_id, caller)
+    return await caller.runtime.db.read(_get, agent_id, conversation_id, caller)
 
 
 @router.put(f"{_STANCE}/settings", summary="Set an agent's settings for one conversation")
-async def set_stance_settings(
-    request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetStance
-) -> StanceOut:
+async def set_stance_settings(caller: Admin, agent_id: str, conversation_id: str, wanted: SetStance) -> StanceOut:
     """They replace the agent's settings there. An empty object removes them."""
-    runtime = context_of(request).runtime
     given, by = wanted.model_dump(exclude_none=True), caller.requester
-    return stance_out(await runtime.reflection.set_settings(AgentId(agent_id), SpaceId(conversation_id), given, by=by))
+    return stance_out(
+        await caller.runtime.reflection.set_settings(AgentId(agent_id), SpaceId(conversation_id), given, by=by)
+    )
 
 
 @router.put(f"{_STANCE}/state", summary="Set an agent's state of mind")
-async def set_state(
-    request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetState
-) -> StanceOut:
+async def set_state(caller: Admin, agent_id: str, conversation_id: str, wanted: SetState) -> StanceOut:
     """Fields that are not sent stay unchanged. The agent is told with its next cycle."""
     adjustment = state.wanted(wanted.model_dump())
-    db, by = context_of(request).runtime.db, caller.requester
+    db, by = caller.runtime.db, caller.requester
     return stance_out(await db.write(stance_changes.set_state, by, agent_id, conversation_id, adjustment))
 
 
 @router.delete(f"{_STANCE}/state", status_code=204, summary="Reset an agent's state of mind")
-async def reset_state(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> None:
+async def reset_state(caller: Admin, agent_id: str, conversation_id: str) -> None:
     """Resets mood, imprints and counters. The history stays."""
-    db = context_of(request).runtime.db
-    await db.write(stance_changes.reset, caller.requester, agent_id, conversation_id)
+    await caller.write(stance_changes.reset, agent_id, conversation_id)
 
 
 @router.get(f"{_STANCE}/history", summary="List changes of an agent's state of mind")
 async def get_state_history(
-    request: Request, caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
+    caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
 ) -> RunPage:
     """What was asked or set, and its result, newest first."""
-    return await context_of(request).runtime.db.read(_history, agent_id, conversation_id, caller, before, limit)
+    return await caller.runtime.db.read(_history, agent_id, conversation_id, caller, before, limit)
 
 
 @router.get(f"{_STANCE}/signals", summary="List the signals of a conversation")
 async def list_signals(
-    request: Request, caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
+    caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
 ) -> SignalPage:
     """Signals in the messages there, newest first."""
-    return await context_of(request).runtime.db.read(_signals, agent_id, conversation_id, caller, before, limit)
+    return await caller.runtime.db.read(_signals, agent_id, conversation_id, caller, before, limit)
 
 
 @router.post(f"{_STANCE}/try", summary="Ask a metaprompt now")
-async def try_metaprompt(
-    request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: TryMetaprompt
-) -> TriedOut:
+async def try_metaprompt(caller: Admin, agent_id: str, conversation_id: str, wanted: TryMetaprompt) -> TriedOut:
     """One model call, paid like a cycle. The answer changes the state of mind only with `apply`."""
-    runtime = context_of(request).runtime
     asked = asked_of(wanted)
-    agent, space = await runtime.db.read(stance_changes.find, caller.requester, agent_id, conversation_id)
+    agent, space = await caller.read(stance_changes.find, agent_id, conversation_id)
     return tried_out(
-        await runtime.reflection.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id)
+        await caller.runtime.reflection.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id)
     )
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID, uuid5
 
-from fastapi import Request
-
 from denizen.agents import managing
 from denizen.ids import AgentId, new_id
 from denizen.server.auth import Authenticated, Caller
-from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.inline_files import file_in, store_all
 from denizen.server.router import new_router
@@ -31,14 +28,14 @@ _KEYS: Final = UUID("0a5a3c0e-6a0b-4f6e-9a57-5d2f4f1f7c3b")
     openapi_extra={"x-who": "everyone with a token, except guests"},
 )
 async def trigger(
-    request: Request, caller: Authenticated, agent_id: str, event: TriggerAgent, key: IdempotencyKey = None
+    caller: Authenticated, agent_id: str, event: TriggerAgent, key: IdempotencyKey = None
 ) -> TriggerAccepted:
     """When this returns, the event is in the agent's inbox and wakes it. `agent_id` is an id or an `@handle`."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     managing.check_may_trigger(caller.requester)
     chosen = _event_id(caller, event, key)
     given = [file_in(f"files[{at}]", each) for at, each in enumerate(event.files)]
-    await runtime.db.read(managing.find, caller.requester, agent_id)  # Before anything is stored for it.
+    await caller.read(managing.find, agent_id)  # Before anything is stored for it.
     files = await store_all(runtime, caller.entity.id, given, chosen)
     await runtime.agents.trigger(
         AgentId(agent_id),

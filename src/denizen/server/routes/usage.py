@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Annotated, Final
 
-from fastapi import Query, Request
+from fastapi import Query
 
 from denizen.access.requesters import find_agent
 from denizen.clock import moment
@@ -15,7 +15,6 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.server_budget import ServerBudget, used_today
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
-from denizen.server.context import context_of
 from denizen.server.router import new_router
 from denizen.server.shapes.usage import limits_out, usage_out, used_out
 from denizen.shapes.usage import BudgetOut, Limits, ServerUsed, UsageOut
@@ -30,7 +29,6 @@ DAYS: Final = 30
 
 @router.get("/api/usage", summary="Get the usage of agents")
 async def get_usage(
-    request: Request,
     caller: Admin,
     since: Annotated[date | None, Query(description="The first day; by default 29 days before the last.")] = None,
     until: Annotated[date | None, Query(description="The last day; by default today, by UTC.")] = None,
@@ -39,7 +37,7 @@ async def get_usage(
     limit: Annotated[int, Query(ge=1, le=50, description="How many agents or models are told apart.")] = 20,
 ) -> UsageOut:
     """Every day of the period is listed, also without usage. At most 366 days at once."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     last = until or moment(runtime.clock.now()).date()
     first = since or last - timedelta(days=min(DAYS - 1, (last - date.min).days))
     if first > last:
@@ -55,16 +53,16 @@ def _account(tx: Tx, caller: Caller, first: date, last: date, by: By, agent: str
 
 
 @router.get("/api/organization/budget", summary="Get the budget of your organization")
-async def get_budget(request: Request, caller: Admin) -> BudgetOut:
+async def get_budget(caller: Admin) -> BudgetOut:
     """The limits for all agents together, and what was used today. An agent's own budget is part of its definition."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     return await runtime.db.read(_budget, caller, runtime.server_budget)
 
 
 @router.put("/api/organization/budget", summary="Set the budget of your organization")
-async def put_budget(request: Request, caller: Admin, wanted: Limits) -> BudgetOut:
+async def put_budget(caller: Admin, wanted: Limits) -> BudgetOut:
     """Replaces all limits: what is not sent is not limited. Agents that paused because of a smaller limit continue."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     # By way of text, so that 0.1 is a tenth.
     given = {name: str(value) if isinstance(value, float) else value for name, value in wanted.model_dump().items()}
     budget = budgets.checked(given)

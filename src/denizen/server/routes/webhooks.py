@@ -21,26 +21,25 @@ router = new_router()
 
 
 @router.get("/api/agents/{agent_id}/webhooks", summary="List the webhooks of an agent")
-async def list_webhooks(request: Request, caller: Admin, agent_id: str) -> WebhookList:
-    found = await context_of(request).runtime.db.read(_list, agent_id, caller)
+async def list_webhooks(caller: Admin, agent_id: str) -> WebhookList:
+    found = await caller.runtime.db.read(_list, agent_id, caller)
     return WebhookList(webhooks=[webhook_out(each) for each in found])
 
 
 @router.post("/api/agents/{agent_id}/webhooks", status_code=201, summary="Create a webhook")
-async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted: CreateWebhook) -> WebhookCreated:
+async def create_webhook(caller: Admin, agent_id: str, wanted: CreateWebhook) -> WebhookCreated:
     """The secret is shown only once: give it to the service, which signs its requests with it."""
-    runtime = context_of(request).runtime
-    agent = await runtime.db.read(managing.find, caller.requester, agent_id)
-    webhook, secret = await runtime.webhooks.create(
+    agent = await caller.read(managing.find, agent_id)
+    webhook, secret = await caller.runtime.webhooks.create(
         agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent, by=caller.actor
     )
     return WebhookCreated(webhook=webhook_out(webhook), secret=secret)
 
 
 @router.delete("/api/webhooks/{webhook_id}", status_code=204, summary="Revoke a webhook")
-async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> None:
+async def revoke_webhook(caller: Admin, webhook_id: str) -> None:
     """Requests to its address are no longer accepted. Repeating the request changes nothing."""
-    runtime = context_of(request).runtime
+    runtime = caller.runtime
     await runtime.webhooks.revoke(await runtime.db.read(_one, webhook_id, caller), by=caller.actor)
 
 

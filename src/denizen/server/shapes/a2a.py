@@ -38,12 +38,12 @@ TERMINAL: Final = frozenset[State](
 )
 
 
-class _Given(BaseModel):
+class _A2aModel(BaseModel):
     # What the protocol adds later, and its extensions, are ignored.
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
 
 
-class Part(_Given):
+class Part(_A2aModel):
     text: str | None = None
     raw: str | None = None
     """The bytes of a file, as base64."""
@@ -53,7 +53,7 @@ class Part(_Given):
     media_type: str | None = None
 
 
-class A2aMessage(_Given):
+class A2aMessage(_A2aModel):
     message_id: Annotated[str, Field(min_length=1, max_length=200)]
     context_id: str = ""
     task_id: str = ""
@@ -78,22 +78,22 @@ class A2aMessage(_Given):
         ]
 
 
-class SendConfiguration(_Given):
+class SendConfiguration(_A2aModel):
     return_immediately: bool = False
     history_length: Annotated[int | None, Field(ge=0)] = None
 
 
-class SendParams(_Given):
+class SendParams(_A2aModel):
     message: A2aMessage
     configuration: SendConfiguration = SendConfiguration()
 
 
-class TaskParams(_Given):
+class TaskParams(_A2aModel):
     id: str
     history_length: Annotated[int | None, Field(ge=0)] = None
 
 
-class ListParams(_Given):
+class ListParams(_A2aModel):
     context_id: str = ""
     status: str = ""
     page_size: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50

@@ -73,7 +73,7 @@ class _Reader:
 
 
 @dataclass(slots=True)
-class _Told:
+class _CycleProgress:
     """How much of the open cycle the reader has."""
 
     cycle: CycleId
@@ -130,7 +130,7 @@ def _why(tx: Tx, reader: _Reader, cycle_id: CycleId) -> str:
     return stand_in(1) if end.why and hidden else end.why
 
 
-def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
+def _look(tx: Tx, reader: _Reader, after: int, told: _CycleProgress | None) -> _Life:
     _require(tx, reader)
     presence = registry.presence(tx, reader.agent_id)
     if not reader.admin:
@@ -166,7 +166,7 @@ class AgentFeed:
         self._say = say
         self._live = Live()
         self._by_topic: dict[str, SpaceId] = {}
-        self._told: _Told | None = None
+        self._told: _CycleProgress | None = None
 
     @property
     def topics(self) -> frozenset[str]:
@@ -254,7 +254,7 @@ class AgentFeed:
         told = self._told
         if told is None or told.cycle != now.id or told.paused != now.paused:
             if told is None or told.cycle != now.id:
-                told = self._told = _Told(now.id, now.first_seq)
+                told = self._told = _CycleProgress(now.id, now.first_seq)
             told.paused = now.paused
             yield typed_event(self._opened(now, life.events))
         for entry in life.entries:

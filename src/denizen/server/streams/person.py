@@ -83,7 +83,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FollowedSpace:
     id: SpaceId
     kind: SpaceKind
     name: str
@@ -94,7 +94,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    places: dict[SpaceId, _Place]
+    places: dict[SpaceId, _FollowedSpace]
     agents: list[Presence]
     statuses: Mapping[SpaceId, list[ShownStatus]]
 
@@ -110,7 +110,7 @@ _places = statement(
 def _look_around(tx: Tx, reader: SpaceReader) -> _Surroundings:
     require_good(tx, reader.token_id)
     found = {
-        id: _Place(id, kind, name, bool(private), last_seq, read_seq)
+        id: _FollowedSpace(id, kind, name, bool(private), last_seq, read_seq)
         for id, kind, name, private, last_seq, read_seq in tx.all(_places, entity_id=reader.entity_id)
     }
     agents = registry.around(tx, reader.entity_id)
@@ -322,11 +322,11 @@ class PersonFeed:
     def _cursor(self) -> str:
         return cursor.encode(self._positions)
 
-    def _settle_in(self, around: _Surroundings) -> list[_Place]:
+    def _settle_in(self, around: _Surroundings) -> list[_FollowedSpace]:
         """Gives every space a position; returns those that are new to the reader."""
         self._follow(around)
         self._panels = [each.id for each in around.places.values() if each.kind == "panel"]
-        new: list[_Place] = []
+        new: list[_FollowedSpace] = []
         for place in around.places.values():
             if place.id in self._positions:
                 continue
@@ -463,5 +463,5 @@ def _stance_now(tx: Tx, reader: SpaceReader, frame: StanceChanged) -> AgentStanc
     return AgentStance(agent=frame.agent, stance=stance_out(AGENTS.stance(tx, frame.agent, frame.space)))
 
 
-def _joined(place: _Place) -> SpaceJoined:
+def _joined(place: _FollowedSpace) -> SpaceJoined:
     return filled(SpaceJoined, place, space=place.id)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Read:
+class _PendingRead:
     """A read that has not begun yet: readers that want the same join it."""
 
     readers: set[SpaceReader]
@@ -36,7 +36,7 @@ class SharedReads:
     """The reads of this process that are about to begin."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Hashable, _Read] = {}
+        self._waiting: dict[Hashable, _PendingRead] = {}
 
     async def read(
         self, db: Database, space_id: SpaceId, reader: SpaceReader, what: Hashable, fn: Callable[[Tx], T]
@@ -65,7 +65,7 @@ class SharedReads:
     async def _lead(
         self, db: Database, key: Hashable, space_id: SpaceId, reader: SpaceReader, fn: Callable[[Tx], T]
     ) -> tuple[set[SpaceReader], T]:
-        shared = self._waiting[key] = _Read({reader}, asyncio.get_running_loop())
+        shared = self._waiting[key] = _PendingRead({reader}, asyncio.get_running_loop())
         try:
             await asyncio.sleep(0)
             del self._waiting[key]
