@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import AsyncGenerator
 from decimal import Decimal
 from pathlib import Path
@@ -43,33 +44,43 @@ async def test_someone_is_invited_comes_in_by_the_link_and_is_let_go(house: Hous
     visitor = await visit(noor)
     page = await visitor.open("/admin/people")
     await page.get_by_role("button", name="Invite").click()
-    await page.get_by_label("Name").fill("Zoë Brandt")
-    await expect(page.get_by_text("Mentioned as @zoe-brandt.")).to_be_visible()
+    await page.get_by_label("Name").fill("Лукаш")
+    await expect(
+        page.get_by_text("Choose one in Latin letters, such as @mia. Otherwise it is made up.")
+    ).to_be_visible()
+    await page.get_by_label("Name").fill("Zoë Лукаш")
+    await expect(page.get_by_text("Mentioned as @zoe.")).to_be_visible()
     await page.get_by_label("Role").select_option("admin")
     await visitor.check_accessibility()
     await page.get_by_role("dialog").get_by_role("button", name="Invite").click()
     link = await page.get_by_role("textbox", name="Link").input_value()
     await page.get_by_role("button", name="Done").click()
-    row = page.get_by_role("listitem").filter(has_text="@zoe-brandt")
+    row = page.get_by_role("listitem").filter(has_text="@zoe")
     await expect(row).to_contain_text("admin")
 
     # She opens it in a browser of her own, and the house is open to her.
     other = await visit(noor, signed_in=False)
     await other.open(f"/login#{link.partition('#')[2]}")
-    await expect(other.page.get_by_role("link", name="Zoë Brandt")).to_be_visible()
+    await expect(other.page.get_by_role("link", name="Zoë Лукаш")).to_be_visible()
     await expect(other.page.get_by_role("link", name="Administration")).to_be_visible()
 
-    await page.get_by_role("button", name="Actions for Zoë Brandt").click()
+    await page.route("**/api/logins", lambda route: route.fulfill(status=500, body="no"), times=1)
+    await page.get_by_role("button", name="Actions for Zoë Лукаш").click()
+    await page.get_by_role("menuitem", name="Create sign-in link").click()
+    await expect(page.get_by_text("The server sent an unexpected answer (500).")).to_be_visible()
+
+    await page.get_by_role("button", name="Actions for Zoë Лукаш").click()
     await page.get_by_role("menuitem", name="Change role").click()
     await page.get_by_label("Member").check()
     await page.get_by_role("button", name="Change role").click()
     await expect(row).to_contain_text("member")
-    await page.get_by_role("button", name="Actions for Zoë Brandt").click()
+    await page.get_by_role("button", name="Actions for Zoë Лукаш").click()
     await page.get_by_role("menuitem", name="Remove").click()
-    await page.get_by_role("button", name="Remove Zoë Brandt").click()
+    await page.get_by_role("button", name="Remove Zoë Лукаш").click()
     await expect(row).to_have_count(0)
     await other.page.reload()
     await expect(other.page.get_by_label("Access token or link")).to_be_visible()
+    await expect(other.page.get_by_text("Your session has ended.")).to_be_visible()
 
 
 async def test_a_token_is_made_shown_once_given_a_new_secret_and_revoked(house: House, visit: Visit) -> None:
@@ -286,7 +297,13 @@ async def test_a_house_says_how_it_is_and_what_it_is_called(house: House, visit:
     await page.get_by_role("link", name="Organization").click()
     await page.get_by_label("Name").fill("The old mill")
     await page.get_by_label("Who can create spaces").select_option("admin")
-    await page.get_by_label("Keep messages for (days)").fill("400")
+    # What is not a number of days is said beside it: an empty field does not mean for ever.
+    days, save = page.get_by_label("Keep messages for (days)"), page.get_by_role("button", name="Save")
+    for wrong in ("", "-5", "1.5", "40000"):
+        await days.fill(wrong)
+        await expect(days).to_have_accessible_description(re.compile("Type a whole number of days, from 0 to 36500."))
+        await expect(save).to_be_disabled()
+    await days.fill("400")
     await page.get_by_label("Archive messages before they are removed").check()
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("complementary").get_by_text("The old mill")).to_be_visible()

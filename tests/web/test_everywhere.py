@@ -98,6 +98,17 @@ async def test_messages_that_cannot_be_read_are_said_to_be_so_and_tried_again(ho
     while not await first.count():
         await turn_up(page)
 
+    # On paper it is not cut off at the end of the screen, and dark is for screens.
+    await page.emulate_media(media="print", color_scheme="dark")
+    await page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    height = await page.evaluate("document.querySelector('[role=log]').lastChild.scrollHeight")
+    assert await page.evaluate("document.documentElement.scrollHeight") >= height > WIDE["height"]
+    await expect(page.get_by_role("navigation", name="Spaces")).to_be_hidden()
+    await expect(page.get_by_label("Message to Kitchen")).to_be_hidden()
+    await expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    await page.evaluate("() => dispatchEvent(new Event('afterprint'))")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
 
 async def turn_up(page: Page) -> None:
     for _ in range(4):
@@ -153,6 +164,16 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
     await page.keyboard.press("Escape")
     await expect(opener).to_be_focused()
 
+    # A press beside it closes it, unless something was filled in.
+    await opener.press("Enter")
+    await page.mouse.click(5, 5)
+    await expect(dialog).to_have_count(0)
+    await opener.press("Enter")
+    await dialog.get_by_label("Name").fill("Attic")
+    await page.mouse.click(5, 5)
+    await expect(dialog.get_by_label("Name")).to_have_value("Attic")
+    await page.keyboard.press("Escape")
+
     # From a menu, back to its button; where nothing can be filled in, what does no harm comes first.
     more = page.get_by_role("button", name="Space menu")
     for item, focused in [("Settings", dialog_field("Name")), ("Leave", dialog_button("Stay")), ("Members", None)]:
@@ -164,16 +185,6 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("dialog")).to_have_count(0)
         await expect(more).to_be_focused()
-    # A press beside it closes it, unless something was filled in.
-    await opener.press("Enter")
-    await page.mouse.click(5, 5)
-    await expect(dialog).to_have_count(0)
-    await opener.press("Enter")
-    await dialog.get_by_label("Name").fill("Attic")
-    await page.mouse.click(5, 5)
-    await expect(dialog.get_by_label("Name")).to_have_value("Attic")
-    await page.keyboard.press("Escape")
-
 
 def dialog_field(label: str) -> Any:
     return lambda page: page.get_by_role("dialog").get_by_label(label)
@@ -201,7 +212,9 @@ async def test_the_sidebar_shows_the_place_that_is_open_however_many_there_are(h
 async def test_a_long_name_leaves_the_box_for_a_message_one_line_high(house: House, visit: Visit) -> None:
     world = house.world
     noor = await world.person("Noor")
-    short, long = await world.space("Tea", noor), await world.space("Everything that has no other room " * 3, noor)
+    ada = await world.agent("Ada Lovelace")
+    long_name = "Everything that has no other room " * 3
+    short, long = await world.space("Tea", noor), await world.space(long_name, noor, ada)
     hers = await visit(noor, size=PHONE)
     heights: list[int] = []
     for space in (short, long):
@@ -210,3 +223,8 @@ async def test_a_long_name_leaves_the_box_for_a_message_one_line_high(house: Hou
         await expect(box).to_be_visible()
         heights.append(await box.evaluate("each => each.clientHeight"))
     assert heights[0] == heights[1]
+
+    # Beside what an agent gets there is still room for its name.
+    await hers.page.get_by_role("button", name="Members: 2").click()
+    name = hers.page.get_by_role("dialog").get_by_role("link", name="Ada Lovelace")
+    assert await name.evaluate("each => each.getClientRects().length") == 1

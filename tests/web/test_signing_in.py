@@ -38,7 +38,11 @@ async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: Ho
     login = (await house.call("POST", "/api/logins", noor, json={})).json()
     hers, thief = await visit(noor, signed_in=False), await visit(noor, signed_in=False)
 
+    # A server that is busy has not used it up: it can be sent again.
+    await hers.page.route("**/api/session", lambda route: route.fulfill(status=503, body="busy"), times=1)
     page = await hers.open(f"/login#{login['secret']}")
+    await expect(page.get_by_role("alert")).to_contain_text("The server sent an unexpected answer (503).")
+    await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
     assert login["secret"] not in page.url
     # A newcomer types, and is heard.
@@ -95,14 +99,26 @@ async def test_ones_own_page_tells_who_one_is_and_keeps_the_tokens(house: House,
     dialog = page.get_by_role("dialog", name="New token")
     await dialog.get_by_label("Purpose").fill("Backup script")
     await dialog.get_by_role("button", name="Create token").click()
-    secret = await page.get_by_role("dialog").locator("code").inner_text()
+    secret = await page.get_by_label("Secret", exact=True).input_value()
+    # It is shown only once: a press beside it does not close it.
+    await page.mouse.click(5, 5)
+    await expect(page.get_by_label("Secret", exact=True)).to_be_visible()
     answer = await house.call("GET", "/api/me", headers={"Authorization": f"Bearer {secret}"})
     assert answer.json()["role"] == "member"
     await hers.check_accessibility()
     await page.get_by_role("button", name="Done").click()
     await page.get_by_role("button", name="Actions for Backup script").click()
+    await page.get_by_role("menuitem", name="Replace secret").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("The old secret stops working at once.")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name="Actions for Backup script").click()
     await page.get_by_role("menuitem", name="Revoke").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    await expect(dialog).to_contain_text("Programs that use it lose access at once. This cannot be undone.")
+    await page.route("**/api/tokens/*", lambda route: route.fulfill(status=500, body="no"), times=1)
+    await dialog.get_by_role("button", name="Revoke").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("The server sent an unexpected answer (500).")
+    await dialog.get_by_role("button", name="Revoke").click()
     await expect(page.get_by_text("Backup script")).to_have_count(0)
     answer = await house.call("GET", "/api/me", headers={"Authorization": f"Bearer {secret}"})
     assert answer.status_code == 401
