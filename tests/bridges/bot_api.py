@@ -45,6 +45,8 @@ class BotApi:
         self._lines = 0
         self._reacted: dict[int, tuple[str, str]] = {}
         self._files: dict[str, bytes] = {}
+        self.broken_files: set[str] = set()
+        """The names of files whose download always fails."""
 
     @property
     def kind(self) -> BridgeKind:
@@ -106,6 +108,10 @@ class BotApi:
         self.updates.append({"update_id": self._number, kind: what})
         self.news.set()
 
+    def garble(self) -> None:
+        """The last update is one that nobody can read."""
+        self.updates[-1]["message"]["photo"] = [{"file_id": "x", "file_size": "large"}]
+
     async def edit(self, room: str, who: str, of: str, text: str) -> None:
         message = self._message(room, who)
         self._add("edited_message", message | {"message_id": int(of), "text": text})
@@ -126,7 +132,8 @@ class BotApi:
     async def handle(self, request: web.Request) -> web.Response:
         path = request.path.removeprefix("/")
         if path.startswith("file/"):
-            return web.Response(body=self._files[path.rpartition("/")[2]])
+            name = path.rpartition("/")[2]
+            return web.Response(status=502) if name in self.broken_files else web.Response(body=self._files[name])
         token, _, method = path.removeprefix("bot").partition("/")
         if token != self.token:
             return _refused(401, "Unauthorized")

@@ -13,10 +13,11 @@ import pytest
 from denizen import reply
 from denizen.agents.files import DefinitionFile, read
 from denizen.bridges.email import adapter, imap
+from denizen.bridges.email.imap import FetchedMail, Imap, ImapError
 from denizen.bridges.email.kind import EmailSettings
 from denizen.bridges.email.mails import incoming
 from denizen.bridges.port import IncomingFile
-from denizen.bridges.running import LONGEST_PAUSE_SECONDS
+from denizen.bridges.running import DEFECT_TRIES, LONGEST_PAUSE_SECONDS
 from denizen.bridges.told_statuses import SETTLED_SECONDS
 from denizen.errors import DefinitionsInvalid
 from denizen.spaces.directory import Space
@@ -516,4 +517,33 @@ async def test_a_mail_that_ends_in_a_defect_holds_up_only_its_conversation(
         await front.run()
     assert await bay.transcript(await the_boat(bay)) == ["Eve: When does it leave?", "Eve: odd", "Eve: At noon?"]
     assert await bay.transcript(await the_boat(bay, "The mole")) == ["Mia: Is it open?"]
+    assert (await bay.denizen.bridges.get(front.bridge)).bridge.error is None
+
+
+async def test_a_mail_that_the_server_never_hands_out_holds_up_no_other(
+    bay: World, post: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole folder waited for it for good, whatever else came."""
+    front = await desk(bay, post)
+    fetch, lost = Imap.fetch, set[int]()
+
+    async def fetch_or_refuse(imap: Imap, uid: int) -> FetchedMail | None:
+        lost.update(() if lost else (uid,))
+        if uid in lost:
+            raise ImapError("NO [SERVERBUG] Internal error")
+        return await fetch(imap, uid)
+
+    async with bay.denizen.living():
+        await front.run()
+        monkeypatch.setattr(Imap, "fetch", fetch_or_refuse)
+        await post.write(ROOM, "Eve", "Lost", subject="The boat")
+        await post.write(ROOM, "Mia", "Is it open?", subject="The mole", reply_to="")
+        await front.run()
+        assert await bay.transcript(await the_boat(bay, "The mole")) == ["Mia: Is it open?"]
+        for _ in range(DEFECT_TRIES):
+            await front.run_after(LONGEST_PAUSE_SECONDS)
+        await post.write(ROOM, "Mia", "And the bar?", subject="The bar", reply_to="")
+        await front.run()
+    assert await bay.transcript(await the_boat(bay, "The bar")) == ["Mia: And the bar?"]
+    assert [each for each in await front.notices() if "could not receive something" in each]
     assert (await bay.denizen.bridges.get(front.bridge)).bridge.error is None

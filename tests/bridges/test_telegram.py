@@ -10,10 +10,12 @@ from aiohttp import ClientSession
 
 from denizen import reply, scripted
 from denizen.bridges.drafts import WRITING
-from denizen.bridges.running import LONGEST_PAUSE_SECONDS
+from denizen.bridges.port import IncomingFile
+from denizen.bridges.running import DEFECT_TRIES, FETCH_TRIES, LONGEST_PAUSE_SECONDS
 from denizen.errors import InvalidInput
+from denizen.spaces.directory import Space
 from tests.bridges.bot_api import TOKEN, BotApi
-from tests.bridges.conformance import ROOM, BridgeSuite, Service, build, refuse_by_a_defect
+from tests.bridges.conformance import ROOM, BridgeSuite, Pier, Service, build, refuse_by_a_defect
 from tests.bridges.listening import listening
 from tests.bridges.live_suite import TEXT, Pen
 from tests.bridges.status_suite import StatusSuite
@@ -143,6 +145,75 @@ async def test_in_a_group_of_telegram_nothing_is_shown_of_what_is_written(bay: W
     await telegram.write(ROOM, "Eve", "When?")
     await pier.run()
     assert (telegram.drafts, telegram.said) == ([], [f"{ROOM}: Ada: {TEXT}"])
+
+
+async def in_mole(bay: World, telegram: BotApi, pier: Pier) -> Space:
+    mole = await bay.space("Mole", pier.noor)
+    await bay.denizen.bridges.connect(pier.bridge, mole, telegram.room_id("mole"))
+    await pier.run()
+    return mole
+
+
+async def test_a_file_that_telegram_never_hands_out_holds_up_only_its_chat_and_for_minutes(
+    bay: World, telegram: BotApi
+) -> None:
+    """The whole bridge stopped reading for good. The message comes in the end, and says what is missing."""
+    pier = await build(bay, telegram)
+    mole = await in_mole(bay, telegram, pier)
+    telegram.broken_files.add("map.png")
+    file = IncomingFile("map.png", "image/png", b"png")
+    async with bay.denizen.living():
+        await telegram.write(ROOM, "Eve", "See the map.", files=[file])
+        await telegram.write(ROOM, "Eve", "Later")
+        await telegram.write("mole", "Mia", "Ahoy")
+        await pier.run()
+        assert await pier.lines() == []
+        assert (await bay.transcript(mole))[-1] == "Mia: Ahoy"
+        for _ in range(FETCH_TRIES):
+            await pier.run_after(LONGEST_PAUSE_SECONDS)
+    told, later = await pier.lines()
+    assert told.startswith("Eve: See the map.")
+    assert "map.png could not be fetched from Telegram." in told
+    assert later == "Eve: Later"
+    assert telegram.updates == []
+
+
+async def test_an_update_that_nobody_can_read_is_left_out(bay: World, telegram: BotApi) -> None:
+    """It was met again at every reading, and no chat of the bot was read any further."""
+    pier = await build(bay, telegram)
+    mole = await in_mole(bay, telegram, pier)
+    async with bay.denizen.living():
+        await telegram.write(ROOM, "Eve", "Garbled")
+        telegram.garble()
+        await telegram.write(ROOM, "Eve", "Later")
+        await telegram.write("mole", "Mia", "Ahoy")
+        await pier.run()
+        assert (await bay.transcript(mole))[-1] == "Mia: Ahoy"
+        for _ in range(DEFECT_TRIES):
+            await pier.run_after(LONGEST_PAUSE_SECONDS)
+    assert await pier.lines() == ["Eve: Later"]
+    assert [each for each in await pier.notices() if "could not receive something" in each]
+    assert telegram.updates == []
+
+
+async def test_what_is_behind_a_hundred_updates_comes_when_the_first_has_waited_for_minutes(
+    bay: World, telegram: BotApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Telegram shows no more than a hundred, and what is behind them waited for more than an hour."""
+    refuse_by_a_defect(monkeypatch, "odd")
+    pier = await build(bay, telegram)
+    mole = await in_mole(bay, telegram, pier)
+    async with bay.denizen.living():
+        await telegram.write(ROOM, "Eve", "odd")
+        for number in range(120):
+            await telegram.write("mole", "Mia", f"Ahoy {number}")
+        await pier.run()
+        assert (await bay.transcript(mole))[-1] == "Mia: Ahoy 98"
+        for _ in range(FETCH_TRIES):
+            await pier.run_after(LONGEST_PAUSE_SECONDS)
+    assert (await bay.transcript(mole))[-1] == "Mia: Ahoy 119"
+    assert [each for each in await pier.notices() if "could not receive something" in each]
+    assert telegram.updates == []
 
 
 async def test_an_update_that_ends_in_a_defect_holds_up_no_other_chat(

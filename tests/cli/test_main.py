@@ -158,6 +158,27 @@ def test_wrong_usage_has_a_status_of_its_own(run: Run, arguments: tuple[str, ...
     assert "nothing" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("mind", "ada"), "`denizen mind` has no command 'ada'. There are: show, history,"),
+        (("agents", "lsit"), "`denizen agents` has no command 'lsit'. Did you mean 'list'?"),
+        (("webhooks", "create"), "`denizen webhooks` has no command 'create'. There are: add, list,"),
+    ],
+)
+def test_an_unknown_subcommand_names_those_there_are(run: Run, arguments: tuple[str, ...], told: str) -> None:
+    """ "No such command 'ada'" helped nobody who had left out `show`."""
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_an_address_without_its_scheme_is_told(run: Run) -> None:
+    """It was not known to be the server of this home, so that a token was asked for."""
+    result = run("inspect", "ada", "--url", "127.0.0.1:8420")
+    assert "127.0.0.1:8420 is not the address of a server. Write http://127.0.0.1:8420 or" in result.stderr
+
+
 def test_a_command_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a traceback about a module."""
     monkeypatch.setitem(sys.modules, place_of("chat").partition(":")[0], None)

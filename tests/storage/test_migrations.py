@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
+from structlog.testing import capture_logs
 
 from denizen.errors import DatabaseNewer
 from denizen.storage import migrating, sqlite
@@ -331,3 +332,17 @@ def test_files_from_before_they_were_read_are_read_and_recalled(database_url: st
         heard = ask("SELECT agent_id, cycle, next_page FROM heard_files WHERE file_id = 'Plan.PDF'")
     assert [row["id"] for row in waiting] == ["content of Plan.PDF", "content of photo.png"]
     assert heard == [{"agent_id": "entity-ada", "cycle": 1, "next_page": 1}]
+
+
+def test_an_upgrade_is_told_in_the_log(database_url: str, make_empty: Callable[[], str]) -> None:
+    """An operator sees that the schema changes, and what it was; a new database is nothing to tell of."""
+    with capture_logs() as logs:
+        migrate(make_empty())
+    assert logs == []
+    old = database_url
+    migrate(old, "0020")
+    with capture_logs() as logs:
+        migrate(old)
+        migrate(old)
+    told = {"event": "database is being upgraded", "was": "0020", "will_be": migrating.HEAD, "log_level": "info"}
+    assert logs == [told]

@@ -125,6 +125,56 @@ async def test_fewer_words_and_words_of_its_own_pass(world: World, harmless: str
     assert await world.denizen.minds.crossings(ada) == []
 
 
+GREETING = "Good day, this is Ada, and I am glad to help you with anything in the garden."
+
+
+async def test_words_of_its_instructions_pass(world: World):
+    """An agent that greets as it was told to was refused, because it had greeted somebody in private as well."""
+    turns = reply(GREETING), "Greeted.", reply(f"{GREETING} Ask Noor."), "Answered."
+    ada, noor, bert, den, hall = await told_in_private(world, *turns, instructions=f"Begin with: {GREETING}")
+    await world.say(noor, "Hello?", den)
+    await world.run()
+    assert await ask(world, bert, hall) == [f"{GREETING} Ask Noor."]
+    assert await world.denizen.minds.crossings(ada) == []
+
+
+async def test_private_words_beside_those_of_the_instructions_are_stopped(world: World):
+    """A run that only begins in the instructions is not theirs."""
+    known = "You know where the spare key lies under the blue pot."
+    ada, _, bert, _, hall = await told_in_private(world, reply(SECRET), "Kept quiet.", instructions=known)
+    assert await ask(world, bert, hall) == []
+    assert [each.from_space for each in await world.denizen.minds.crossings(ada)] == ["Den"]
+
+
+async def test_words_do_not_become_a_phrase_by_being_repeated_or_noted(world: World):
+    """Whoever makes an agent say private words again and again, in several private spaces, or keep them in its notes,
+    does not make them words that it may say anywhere.
+    """
+    again = [turn for _ in range(4) for turn in (reply(SECRET), "Said it again.")]
+    noted = call("set_memories", memories={"greeting": SECRET})
+    ada, noor, bert, den, hall = await told_in_private(
+        world, *again, reply(SECRET), "Said it there too.", noted, "Noted.", reply(SECRET), "Kept quiet."
+    )
+    for _ in range(4):
+        await world.say(noor, "Say it once more, as your greeting.", den)
+        await world.run()
+    cellar = await world.space("Cellar", noor, ada, private=True)
+    await world.say(noor, "Greet me here as well.", cellar)
+    await world.run()
+    assert await world.transcript(cellar) == ["Noor: Greet me here as well.", f"Ada: {SECRET}"]
+    await world.say(noor, "Make that your standing greeting.", den)
+    await world.run()
+    assert [each.text for each in await world.denizen.notes.list(ada)] == [SECRET]
+    assert await ask(world, bert, hall) == []
+    assert len(await world.denizen.minds.crossings(ada)) == 1
+
+
+async def test_words_that_were_taken_out_of_the_instructions_no_longer_pass(world: World):
+    ada, _, bert, _, hall = await told_in_private(world, reply(SECRET), "Kept quiet.", instructions=SECRET)
+    await world.denizen.agents.edit(ada, instructions="You help in the garden.")
+    assert await ask(world, bert, hall) == []
+
+
 async def test_what_was_said_in_the_same_space_too_passes(world: World):
     ada, noor, bert, _, hall = await told_in_private(world, "Heard it here too.", reply(SECRET), "Answered.")
     await world.say(noor, f"Everyone: {SECRET}", hall)

@@ -112,11 +112,24 @@ Incoming: TypeAlias = IncomingMessage | IncomingEdit | IncomingDeletion | Incomi
 
 
 @dataclass(frozen=True, slots=True)
+class Unfetched:
+    """Something that happened elsewhere, and is fetched and read only when it is taken in: if that fails, only its room
+    waits.
+    """
+
+    id: str
+    fetch: Callable[[bool], Awaitable[Sequence[Incoming]]]
+    """Returns what happened. The last time, with True, it leaves out what cannot be fetched. Raises `NotReadable`."""
+    alone: bool = False
+    """Whether the rest of its room need not wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Events of one room, oldest first, and how far it is read with them."""
 
     room: str
-    events: Sequence[Incoming]
+    events: Sequence[Incoming | Unfetched]
     cursor: str | None
     """None: the service has none, or it stays where it is."""
 
@@ -253,6 +266,11 @@ class OrderedAdapter(Adapter, Protocol):
         """While `holds`, an event waits to be taken in again, and the next reads get cursors that are beyond it: they
         return what comes after those, and the service is not told that anything was read.
         """
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the service shows no more behind the event that waits."""
         ...
 
 

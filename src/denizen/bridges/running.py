@@ -27,6 +27,7 @@ from denizen.bridges.port import (
     Adapter,
     Batch,
     BridgeSettings,
+    Incoming,
     IncomingMessage,
     Later,
     LiveAdapter,
@@ -37,6 +38,7 @@ from denizen.bridges.port import (
     Outgoing,
     PushedAdapter,
     RoomwiseAdapter,
+    Unfetched,
     Writer,
 )
 from denizen.bridges.receiving import Origin, Receiver, StoreFile
@@ -61,6 +63,8 @@ DEFECT_TRIES: Final = 20
 """How often a message is sent, or an event is taken in, that ends in a defect each time. With the pauses between, this
 takes more than an hour.
 """
+FETCH_TRIES: Final = 5
+"""How often the files of an event are asked for before it is taken in without those that fail: some eight minutes."""
 UNREADABLE: Final = "Something went wrong while the bridge was reading. The log of the server says what."
 ROOM_UNREADABLE: Final = "Something went wrong while the bridge was reading a room. The log of the server says what."
 MOST_HELD: Final = 200
@@ -406,11 +410,13 @@ class BridgeRunner:
         lease = carrier.lease
         try:
             await self._take_held(carrier)
-            while batches := await self._read(carrier, adapter):
+            while (batches := await self._read(carrier, adapter)) or _in_the_way(carrier, adapter):
                 for batch in batches:
                     if not await self._take_or_hold(carrier, adapter, batch):
                         await self._put_off_reading(carrier)
                         return
+                if not batches:
+                    await self._hurry(carrier, _in_the_way(carrier, adapter))
             if carrier.problem is not None and not carrier.held:
                 was_told = carrier.problem == UNREADABLE
                 await self._db.write(sending.note_readable, lease, carrier.problem, is_told=was_told)
@@ -436,7 +442,7 @@ class BridgeRunner:
         held = frozenset(each.room for each in carrier.held)
         if isinstance(adapter, OrderedAdapter):
             adapter.keep_unread(holds=bool(held))
-            if sum(len(each.batches) for each in carrier.held) >= MOST_HELD:
+            if _is_full(carrier, adapter):
                 return ()
             return await adapter.read({room: carrier.ahead.get(room, cursor) for room, cursor in rooms.items()})
         if isinstance(adapter, RoomwiseAdapter):
@@ -484,6 +490,14 @@ class BridgeRunner:
                 await self._db.write(receiving.move_on, Origin(carrier.lease.bridge_id, room, cursor, carrier.lease))
             carrier.ahead.clear()
 
+    async def _hurry(self, carrier: _Carrier, in_the_way: Sequence[_Held]) -> None:
+        """Take these in once more, and then leave them out: nothing behind them can be read otherwise."""
+        for held in in_the_way:
+            held.at = 0
+            waiting = held.room, held.batches[0].events[0].id
+            carrier.failures[waiting] = max(carrier.failures[waiting], DEFECT_TRIES - 1)
+        await self._take_held(carrier)
+
     async def _put_off_room(self, carrier: _Carrier, held: _Held) -> None:
         """Try the room again after a pause that grows. Its space is told of the first of such defects."""
         held.defects += 1
@@ -506,10 +520,12 @@ class BridgeRunner:
         carrier.taken, carrier.taking = 0, None
         try:
             await self._receive(carrier, batch)
-        except (LeaseLost, NotFound, StorageError):
+        except (AccessRevoked, LeaseLost, NotFound, StorageError):
             raise
-        except Exception:  # A defect must not end the bridge, nor be met again at once.
-            if not carrier.failures[carrier.taking]:
+        except Exception as error:  # A defect must not end the bridge, nor be met again at once.
+            if isinstance(error, NotReadable):
+                log_line.warning("event from elsewhere not fetched", bridge=carrier.lease.bridge_id, error=str(error))
+            elif not carrier.failures[carrier.taking]:
                 log_line.exception("event from elsewhere not taken in, by a defect", bridge=carrier.lease.bridge_id)
             carrier.failures[carrier.taking] += 1
             return replace(batch, events=batch.events[carrier.taken :])
@@ -527,9 +543,17 @@ class BridgeRunner:
             if carrier.failures[carrier.taking] >= DEFECT_TRIES:
                 log_line.error("event from elsewhere left out, by a defect", bridge=lease.bridge_id, id=event.id)
                 await self._db.write(receiving.give_up, origin, event.id)
+            elif isinstance(event, Unfetched):
+                await self._receive_all(origin, await event.fetch(carrier.failures[carrier.taking] >= FETCH_TRIES))
             else:
-                await self._receiver.receive(origin, event)
+                await self._receive_all(origin, [event])
             carrier.taken = at
+
+    async def _receive_all(self, origin: Origin, events: Sequence[Incoming]) -> None:
+        if not events:
+            await self._db.write(receiving.move_on, origin)
+        for at, event in enumerate(events, start=1):
+            await self._receiver.receive(origin if at == len(events) else replace(origin, cursor=None), event)
 
     async def _send(self, carrier: _Carrier, adapter: Adapter, number: int) -> None:
         lease, live = carrier.lease, carrier.live
@@ -555,6 +579,18 @@ async def _sent(adapter: Adapter, what: Outgoing) -> Outcome:
         return Later(DEFECT, tries=DEFECT_TRIES)
 
 
+def _is_full(carrier: _Carrier, adapter: Adapter) -> bool:
+    """Whether nothing more can be read before what waits is taken in or left out."""
+    if not carrier.held or not isinstance(adapter, OrderedAdapter):
+        return False
+    return adapter.is_full or sum(len(each.batches) for each in carrier.held) >= MOST_HELD
+
+
+def _in_the_way(carrier: _Carrier, adapter: Adapter) -> Sequence[_Held]:
+    """What has waited for long already, while nothing more can be read behind it."""
+    return [each for each in carrier.held if each.defects >= FETCH_TRIES] if _is_full(carrier, adapter) else ()
+
+
 def _that_holds(held: Sequence[_Held], batch: Batch) -> _Held | None:
     """What waits in the room of the batch and has to be taken in before it. Pure."""
     ids = _conversation_of(batch)
@@ -564,7 +600,8 @@ def _that_holds(held: Sequence[_Held], batch: Batch) -> _Held | None:
 def _conversation_of(batch: Batch) -> frozenset[str]:
     """The ids of the messages and of those that they refer to, where a room holds many conversations. Pure."""
     found = [each for each in batch.events if isinstance(each, IncomingMessage) and each.thread is not None]
-    return frozenset(id for each in found if each.thread is not None for id in (each.id, *each.thread.refers_to))
+    alone = [each.id for each in batch.events if isinstance(each, Unfetched) and each.alone]
+    return frozenset([*alone, *(id for each in found if each.thread for id in (each.id, *each.thread.refers_to))])
 
 
 def _pause_after(defects: int) -> float:

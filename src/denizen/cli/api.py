@@ -154,8 +154,13 @@ def with_api(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def named(loaded: LoadedSettings, url: str | None, token: str | None) -> tuple[str | None, str | None]:
-    """Returns the server and the token, from an option, the environment or .env."""
-    return url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
+    """Returns the server and the token, from an option, the environment or .env. Raises `InvalidInput` for an address
+    without its scheme.
+    """
+    address = url or loaded.dotenv.get("DENIZEN_URL")
+    if address and "://" not in address:
+        raise InvalidInput(f"{address} is not the address of a server. Write http://{address} or https://{address}.")
+    return address, token or loaded.dotenv.get("DENIZEN_TOKEN")
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -23,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from denizen import __version__
 from denizen.errors import DenizenError
+from denizen.nearest import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,27 @@ def command_of(entry: ListedCommand) -> Any:
     command = typer.main.get_command(target)
     command.name = entry.name
     _give_plain_help(command)
+    _name_subcommands(command)
     return command
+
+
+def _name_subcommands(command: Any) -> None:
+    """Lets the error for an unknown subcommand name the nearest one, or all of them: `denizen mind ada`."""
+    known: Mapping[str, Any] = getattr(command, "commands", {})
+    if not known:
+        return
+    own: Callable[[Any, list[str]], Any] = command.resolve_command
+
+    def resolve_command(ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in known and not args[0].startswith("-"):
+            near = nearest(args[0], known)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
+            ctx.fail(f"`{ctx.command_path}` has no command {args[0]!r}. {hint}")
+        return own(ctx, args)
+
+    command.resolve_command = resolve_command
+    for inner in known.values():
+        _name_subcommands(inner)
 
 
 def _give_plain_help(command: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import JsonValue, ValidationError
 
@@ -29,6 +29,14 @@ from denizen.errors import (
 )
 from denizen.inbox.statuses import CREDIT_USED_UP, EVENT_CAUSES, PARKING_CAUSES, EventCause, ParkingCause
 from denizen.models.catalog import OWN, provider_of
+
+PASSING: Final = {
+    ModelOverloaded.code: "{provider} is overloaded or limits the rate of requests",
+    ModelUnreachable.code: "{provider} cannot be reached",
+    ModelAnswerUnusable.code: "{provider} gave no usable answer",
+    ModelRejected.code: "{provider} rejected the request",
+}
+"""Why a model did not answer, where that passes by itself, by the code of the error. Panels say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +101,8 @@ def _classify(error: BaseException) -> Trouble:
             return Trouble("definition", {"reason": str(error)})
         case ValidationError():
             return Trouble("definition", {"reason": "its stored settings cannot be read"})
-        case ModelOverloaded():
-            return Trouble("failing", {"reason": "{provider} is overloaded or limits the rate of requests"})
-        case ModelAnswerUnusable():
-            return Trouble("failing", {"reason": "{provider} gave no usable answer"})
-        case ModelUnreachable():
-            return Trouble("failing", {"reason": "{provider} cannot be reached"})
-        case ModelRejected():
-            return Trouble("failing", {"reason": "{provider} rejected the request"})
+        case ModelOverloaded() | ModelUnreachable() | ModelRejected():
+            return Trouble("failing", {"reason": PASSING[error.code]})
         case _:
             return Trouble("failing")
 

@@ -12,16 +12,15 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, exists, select
 
+from denizen.cycles.troubles import PASSING
 from denizen.errors import (
     BudgetSpent,
     ContentRefused,
     ModelAnswerUnusable,
     ModelKeyMissing,
     ModelKeyRejected,
-    ModelOverloaded,
     ModelRejected,
     ModelUnknown,
-    ModelUnreachable,
     ModelUnsuitable,
     PriceUnknown,
     RequestTooLarge,
@@ -114,14 +113,12 @@ _WORDINGS: Final = {
         "Send it in parts, or choose a model with a larger window.",
         _MENDABLE,
     ),
-    ModelOverloaded.code: _Wording("failing", "{provider} is overloaded", "Try again in a while."),
-    ModelUnreachable.code: _Wording("failing", "{provider} cannot be reached", "Try again in a while."),
-    ModelAnswerUnusable.code: _Wording("failing", "{provider} gave no usable answer", "Try again in a while."),
-    ModelRejected.code: _Wording("failing", "{provider} rejected the request", "Try again."),
+    **{code: _Wording("failing", why, "Try again in a while.") for code, why in PASSING.items()},
+    ModelRejected.code: _Wording("failing", PASSING[ModelRejected.code], "Try again."),
     "timed_out": _Wording("failing", "{provider} took too long", "Try again in a while."),
 }
 """By error code; those that can be fixed come first."""
-_OTHERWISE: Final = _Wording("gave_up", "{provider} gave no usable answer", "Try again.")
+_OTHERWISE: Final = _Wording("gave_up", PASSING[ModelAnswerUnusable.code], "Try again.")
 
 
 def explain(failures: Sequence[Failure]) -> tuple[Cause, str, tuple[Action, ...]]:

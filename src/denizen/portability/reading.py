@@ -63,7 +63,7 @@ class ExportFile:
     def header(self) -> Header:
         """Reads the header. Raises `ImportInvalid` if it is not an export file, or of an unknown version."""
         for number, raw in self._raw():
-            begun = self._parsed(TypeAdapter(_AnyHeader), number, raw, "it is no export of Denizen")
+            begun = self._parsed(TypeAdapter(_AnyHeader), number, raw, "it is not a Denizen export")
             if begun.format != FORMAT:
                 raise self.fault(number, "it is not a Denizen export")
             if begun.version != VERSION:

@@ -18,6 +18,9 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 
 from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
+from denizen.telemetry.logs import get_logger
+
+log_line = get_logger(__name__)
 
 REVISIONS = tuple(f"{number:04}" for number in range(1, 42))
 """All migrations, the first one first."""
@@ -55,6 +58,7 @@ def migrate_sqlite(path: Path, to: str = HEAD) -> None:
     with closing(connect(path)) as connection:
         revision = _revision(connection, _SQLITE_TABLE)
     if not _is_current(revision, str(path)):
+        _note_upgrade(revision, to)
         _upgrade("sqlite", lambda: connect(path), _SQLITE_LOCK, _SQLITE_TABLE, to)
 
 
@@ -68,6 +72,7 @@ def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
     with closing(connect(conninfo)) as connection:
         revision = _revision(connection, _POSTGRESQL_TABLE)
     if not _is_current(revision, describe(conninfo)):
+        _note_upgrade(revision, to)
         own = with_network_settings(conninfo)
         _upgrade("postgresql+psycopg", lambda: psycopg.connect(own), _POSTGRESQL_LOCK, _POSTGRESQL_TABLE, to)
 
@@ -120,6 +125,11 @@ def _is_current(revision: str | None, name: str) -> bool:
             f"version knows those up to {HEAD}. Install the newer version, or open a backup from before the upgrade."
         )
     return revision == HEAD
+
+
+def _note_upgrade(revision: str | None, to: str) -> None:
+    if revision is not None:
+        log_line.info("database is being upgraded", was=revision, will_be=to)
 
 
 def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, table: str, to: str) -> None:

@@ -1,8 +1,9 @@
 """Finds private words in what an agent wants to show, which the policy (`denizen.trust.policy`) then refuses.
 
 They are eight words in a row, or more, of something said in a private space, unless everyone who would read it is in
-that space as well, or the same words were said where they may be known: in the space it goes to, in one that is not
-private, or in one that all its readers are in. Tool calls that people see, or are asked about, count too.
+that space as well, or the same words were said where they may be known (in the space it goes to, in one that is not
+private, or in one that all its readers are in), or they stand in the agent's instructions. Tool calls that people see,
+or are asked about, count too.
 
 What an agent could repeat is found through an index of its passages (`quotation_index`), however the words got into its
 mind, and in what it has read in the present window. The work of one send is bounded: `MOST_WORDS` of the message, the
@@ -45,6 +46,7 @@ from denizen.tools.private_word_search import (
     forms_of_call,
     forms_of_message,
     guard_settings,
+    instructed_words,
     longest_run,
     written_text,
 )
@@ -322,7 +324,7 @@ def private_words(
         begun = None if ahead is None else ahead.comparison
         if begun is None or not begun.is_about(written, to, closed, readers):
             begun = Comparison(written, to, frozenset(closed), frozenset(readers))
-        worst = _worst(tx, begun.with_new(tx, agent_id, cycle_id, events))
+        worst = _worst(tx, agent_id, begun.with_new(tx, agent_id, cycle_id, events))
         if worst is not None:
             name, space_id, many = worst
             return FoundWords(PrivateWords(name, many), SpaceId(space_id), to)
@@ -459,9 +461,9 @@ def _neighbours(tx: Tx, agent_id: AgentId) -> set[str]:
     return set(values(tx, _sharing_a_space, agent_id=agent_id))
 
 
-def _worst(tx: Tx, found: Comparison) -> tuple[str, str, int] | None:
+def _worst(tx: Tx, agent_id: AgentId, found: Comparison) -> tuple[str, str, int] | None:
     """The longest run of words from a private space that the readers do not know: the space's name, id, the length."""
-    known = _known(tx, found)
+    known = _known(tx, agent_id, found)
     # A run that was found by its letters alone has at least this length.
     least = found.written.length
     runs = [
@@ -476,9 +478,11 @@ def _worst(tx: Tx, found: Comparison) -> tuple[str, str, int] | None:
     return value(tx, _space, id=space_id) or "", space_id, longest
 
 
-def _known(tx: Tx, found: Comparison) -> set[Gram]:
-    """The runs that the readers may know from elsewhere."""
-    known: set[Gram] = set()
+def _known(tx: Tx, agent_id: AgentId, found: Comparison) -> set[Gram]:
+    """The runs that the readers may know from elsewhere, or that the agent would have without any private space: they
+    stand in its instructions.
+    """
+    known: set[Gram] = found.written.quoted_in(instructed_words(tx, agent_id)) if found.held else set()
     free: dict[str, bool] = {found.to_space_id: True, "": False}
     # Most messages repeat nothing private: then it does not matter what their readers know.
     for source in found.elsewhere if found.held else ():

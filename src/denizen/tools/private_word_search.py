@@ -76,6 +76,16 @@ def _settings_in(definition: str) -> GuardSettings:
     return GuardSettings.model_validate(json.loads(definition).get("private_guard") or {})
 
 
+def instructed_words(tx: Tx, agent_id: AgentId) -> tuple[str, ...]:
+    """The words of the instructions that people have written for the agent."""
+    return _instructed_in(value(tx, _definition, id=agent_id) or "{}")
+
+
+@lru_cache(maxsize=64)
+def _instructed_in(definition: str) -> tuple[str, ...]:
+    return tuple(said(str(json.loads(definition).get("instructions") or "")))
+
+
 @dataclass(frozen=True, slots=True)
 class SpokenText:
     """The words of a text, and the space in which it was said."""

@@ -36,6 +36,7 @@ from denizen.bridges.port import (
     Refused,
     Revoked,
     Sent,
+    Unfetched,
 )
 from denizen.errors import AddressRefused
 from denizen.spaces import markdown
@@ -105,6 +106,11 @@ class EmailAdapter:
     def keep_unread(self, *, holds: bool) -> None:
         """Nothing is ever marked as read in the mailbox."""
 
+    @property
+    def is_full(self) -> bool:
+        """The mailbox shows all of its mails."""
+        return False
+
     async def _read(self, imap: Imap, folder: str, cursor: str | None) -> Sequence[Batch]:
         now = await imap.examine(folder)
         if cursor is None:
@@ -119,7 +125,12 @@ class EmailAdapter:
         for uid in found[:MAILS_AT_ONCE]:
             if size > BYTES_AT_ONCE:
                 break
-            fetched = await imap.fetch(uid)
+            try:
+                fetched = await imap.fetch(uid)
+            except ImapError as error:
+                log_line.warning("mail not fetched", folder=folder, uid=uid, error=str(error))
+                batches.append(Batch(folder, (self._unfetched(folder, uid),), f"{now.validity}:{uid}:{at}"))
+                continue
             events: tuple[IncomingMessage, ...] = ()
             if fetched is not None:
                 size += len(fetched.data)
@@ -128,6 +139,27 @@ class EmailAdapter:
                 events = () if event is None else (event,)
             batches.append(Batch(folder, events, f"{now.validity}:{uid}:{at}"))
         return batches
+
+    def _unfetched(self, folder: str, uid: int) -> Unfetched:
+        """A mail that the server could not hand out now."""
+
+        async def fetch(_last: bool) -> Sequence[IncomingMessage]:
+            async with self._using:
+                imap = await self._connected()
+                try:
+                    await imap.examine(folder)
+                    fetched = await imap.fetch(uid)
+                except ImapError as error:
+                    raise NotReadable(f"A mail in {folder} cannot be fetched ({error}).") from error
+                except BaseException:
+                    self._drop()
+                    raise
+            if fetched is None:
+                return ()
+            event = await asyncio.to_thread(readable, fetched.data, self._settings, whole=fetched.whole)
+            return () if event is None else (event,)
+
+        return Unfetched(f"uid {uid}", fetch, alone=True)
 
     async def _new(self, imap: Imap, now: Folder, cursor: str) -> tuple[list[int], int]:
         """The numbers of the mails that were not read yet, and when the newest that was came."""

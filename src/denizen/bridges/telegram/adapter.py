@@ -2,8 +2,8 @@
 
 Telegram has one queue of updates for all chats of a bot: how far it is read is stored with each message, as the number
 of its update. After a week without updates it numbers them from anywhere, also lower. It shows the next 100 and forgets
-an update when a later one is asked for: while one waits to be taken in again, only those are read. Telegram has no
-transaction ids: what was sent when a process died is sent again, and may be there twice.
+an update when a later one is asked for: while one waits to be taken in again, only those are read; it is left out if
+more come. Telegram has no transaction ids: what was sent when a process died is sent again, and may be there twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ from denizen.bridges.http_service import (
     as_seconds,
     parsed,
 )
-from denizen.bridges.port import Author, Batch, Incoming, IncomingFile, Means, Outcome, Outgoing, Sent
+from denizen.bridges.port import (
+    Author,
+    Batch,
+    Incoming,
+    IncomingFile,
+    Means,
+    Outcome,
+    Outgoing,
+    Sent,
+    Unfetched,
+)
 from denizen.bridges.telegram import updates
 from denizen.bridges.telegram.kind import TelegramSettings
 from denizen.bridges.texts import draft_of, named, parts_of, utf16_units
@@ -52,6 +62,7 @@ class TelegramAdapter:
         """The number of the last update of a chat that is not connected; it was looked at once."""
         self._holds = False
         """Whether an update waits, so that nothing after it may be confirmed."""
+        self.is_full = False
         self._poll: asyncio.Future[Any] | None = None
         self._reading = asyncio.Lock()
         self.drafts: Literal["none", "kept", "vanishing"] = "vanishing" if settings.streaming else "none"
@@ -89,13 +100,17 @@ class TelegramAdapter:
 
     def keep_unread(self, *, holds: bool) -> None:
         self._holds = holds
+        if not holds:
+            self.is_full = False
 
     async def _read(self, rooms: Mapping[str, str | None]) -> Sequence[Batch]:
         if not self._name:
             self._name = str(as_object(await self._call("getMe", {})).get("username"))
         if self._holds:
             # A chat that is connected meanwhile begins when the update was taken in: here is no place for it yet.
-            return await self._batches(await self._updates(self._passed + 1), rooms)
+            found = await self._updates(self._passed + 1)
+            self.is_full = len(found) >= UPDATES_AT_ONCE
+            return await self._batches(found, rooms)
         known = [int(cursor) for cursor in rooms.values() if cursor is not None]
         self._passed = max([self._passed, *known])
         new = [room for room, cursor in rooms.items() if cursor is None]
@@ -132,8 +147,11 @@ class TelegramAdapter:
             return None
         if number <= int(cursor):
             return None
-        events: list[Incoming] = updates.incoming(update, self._name, await self._files(update))
-        return Batch(room, events, str(number))
+
+        async def fetch(last: bool) -> Sequence[Incoming]:
+            return updates.incoming(update, self._name, await self._files(update, last))
+
+        return Batch(room, (Unfetched(f"u{number}", fetch),), str(number))
 
     async def _tell_id(self, update: Mapping[str, Any], room: str | None) -> None:
         """Say what the id of a chat is that is not connected, to somebody who asks with /start or /id."""
@@ -146,7 +164,7 @@ class TelegramAdapter:
                 if error.means == "revoked" or error.status == 0:
                     raise
 
-    async def _files(self, update: Mapping[str, Any]) -> tuple[IncomingFile, ...]:
+    async def _files(self, update: Mapping[str, Any], last: bool) -> tuple[IncomingFile, ...]:
         file = updates.file_of(update)
         if file is None:
             return ()
@@ -158,9 +176,12 @@ class TelegramAdapter:
             url = f"{self._settings.api.rstrip('/')}/file/bot{self._settings.token}/{path}"
             data = await self._request("GET", url, REQUEST_SECONDS)
         except ServiceError as error:
-            if error.means != "refused":
-                raise
-            return (IncomingFile(file.name, file.media_type, b"", f"Telegram does not have {file.name}."),)
+            if error.means == "revoked" or (error.means == "later" and not last):
+                raise error.as_unreadable() from error
+            why = f"Telegram does not have {file.name}."
+            if error.means == "later":
+                why = f"{file.name} could not be fetched from Telegram."
+            return (IncomingFile(file.name, file.media_type, b"", why),)
         return (IncomingFile(file.name, file.media_type, data),)
 
     # Sending
