@@ -186,6 +186,7 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
         await expect(page.get_by_role("dialog")).to_have_count(0)
         await expect(more).to_be_focused()
 
+
 def dialog_field(label: str) -> Any:
     return lambda page: page.get_by_role("dialog").get_by_label(label)
 
