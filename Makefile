@@ -2,8 +2,9 @@
 
 # The Python that .venv is made with: `python3`, or a much faster one of this machine, unless it is named.
 PYTHON ?=
-# One more than the cores of a small machine: tests also wait.
-WORKERS ?= 3
+# Tests also wait for browsers, databases and other processes: with one for each core, two cores stand still for a
+# quarter of the time. Each takes about 1 GB, with its browser.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores > 4 ? 9 : 2 * cores + 1)))
 BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 READY := .venv/.ready
@@ -21,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
 	@echo "make setup    install everything into .venv (nothing happens if nothing changed)"
-	@echo "make test     check style and types, then run the tests (WORKERS=3 at a time)"
+	@echo "make test     check style and types, then run the tests (WORKERS=$(WORKERS) at a time)"
 	@echo "make test-all the same, with every test on both databases and many more examples: much longer"
 	@echo "make test-hard  run the tests under load, as another user, ... (CONDITIONS=load ONLY=tests/cli)"
 	@echo "make test-clients  run real client packages against a server (.venv-clients and .node-clients are kept)"

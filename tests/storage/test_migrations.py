@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, LiteralString, cast
+from typing import TYPE_CHECKING, Any, LiteralString, cast
 from uuid import uuid4
 
 import psycopg
@@ -26,6 +26,9 @@ from tests.servers import fresh_database
 from tests.storage.conftest import Opening
 from tests.storage.notes import everything, put
 from tests.storage.processes import ROOT
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 START = 1_767_603_600_000_000
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -117,6 +120,27 @@ class Ladder:
         self._held.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _steps_read_once() -> Iterator[None]:
+    """Alembic reads all steps anew for each upgrade, which takes as long as most of them."""
+    from alembic.script import ScriptDirectory
+
+    read = _script_directory()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", lambda _config: read)
+        yield
+
+
+def _script_directory() -> ScriptDirectory:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(STEPS.parent))
+    config.set_main_option("path_separator", "os")
+    return ScriptDirectory.from_config(config)
+
+
 @pytest.fixture(scope="module")
 def sqlite_ladder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ladder]:
     with closing(
@@ -180,13 +204,7 @@ def test_a_fixture_has_rows_of_every_table_of_its_time(sqlite_url: str) -> None:
 
 def test_every_step_is_known_and_leads_to_the_next() -> None:
     """The list in `migrating` is what lets a start do without Alembic: it must be true."""
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-
-    config = Config()
-    config.set_main_option("script_location", str(STEPS.parent))
-    config.set_main_option("path_separator", "os")
-    steps = list(ScriptDirectory.from_config(config).walk_revisions())
+    steps = list(_script_directory().walk_revisions())
     assert tuple(step.revision for step in reversed(steps)) == migrating.REVISIONS
     assert all(Path(step.path).name.startswith(f"{step.revision}_") for step in steps)
 
