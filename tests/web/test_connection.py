@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator
 
@@ -48,6 +49,56 @@ async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_
         "I am back.",
         "Is anyone there?",
     ]
+
+
+async def test_what_the_server_refuses_for_now_is_explained_and_tried_again(house: House, visit: Visit) -> None:
+    """The stream is open, and a server or a proxy answers with errors: nothing waits in silence or for ever."""
+    world = house.world
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    answers: list[tuple[int, str]] = [(0, "")]
+    """To requests that send a message, one after the other; the last one stays."""
+
+    async def answer(route: Route) -> None:
+        status, body = answers.pop(0) if len(answers) > 1 else answers[0]
+        await (route.fulfill(status=status, body=body) if status else route.continue_())
+
+    async def refuse_list(route: Route) -> None:
+        await route.fulfill(status=503, body="busy")
+
+    hers = await visit(noor)
+    page = hers.page
+    await page.route("**/api/spaces?*", refuse_list)
+    await page.route("**/messages", answer)
+    await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_text("Your spaces cannot be loaded. Trying again every few seconds.")).to_be_visible()
+    await hers.check_accessibility()
+    await page.unroute("**/api/spaces?*")
+    await expect(page.get_by_text("No messages yet.")).to_be_visible()
+    await expect(page.get_by_text("Your spaces cannot be loaded.")).to_have_count(0)
+
+    busy = json.dumps({"code": "overloaded", "title": "Busy", "detail": "Too many ask at once.", "status": 503})
+    answers[:] = [(503, busy)]
+    await write(page, "One")
+    await write(page, "Two")
+    one, two = (page.get_by_role("article", name=f"Noor: {text}") for text in ("One", "Two"))
+    told = "Not sent yet; it is tried again every few seconds. Too many ask at once."
+    await expect(one.get_by_role("alert")).to_contain_text(told)
+    await hers.check_accessibility()
+    # The first is in the way of the second; without it, that is sent by itself, also after an answer that broke off.
+    answers[:] = [(201, '{"id"'), (0, "")]
+    await one.get_by_role("button", name="Discard").click()
+    await expect(two).to_have_attribute("data-seq", "1")
+    await expect(page.get_by_role("article")).to_have_count(1)
+
+    # A proxy of its own mind: what it does not take is not tried again until she says so.
+    answers[:] = [(413, '{"error": "too large"}'), (0, "")]
+    await write(page, "Three")
+    three = page.get_by_role("article", name="Noor: Three")
+    await expect(three.get_by_role("alert")).to_contain_text("Not sent. This is too large for a proxy")
+    await three.get_by_role("button", name="Retry").click()
+    await expect(three).to_have_attribute("data-seq", "2")
+    assert [each.text for each in await world.denizen.spaces.messages(kitchen)] == ["Two", "Three"]
 
 
 _HELD_FRAMES = """

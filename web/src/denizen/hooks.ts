@@ -22,6 +22,11 @@ export function useConnection(): Connection {
   return useLive((state) => state.connection);
 }
 
+/** Why the server does not tell what there is, although it is connected; null if it does. */
+export function useTrouble(): string | null {
+  return useLive((state) => (state.connection === "open" ? state.trouble : null));
+}
+
 /** The spaces the person is in, by name; null before they were read. */
 export function useSpaces(): SpaceState[] | null {
   const spaces = useLive((state) => state.spaces);

@@ -4,7 +4,7 @@
  * Events are reduced together, once for each frame that the screen can draw, however many come.
  */
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
-import { get, type Me, type Space } from "./api";
+import { get, inWords, type Me, type Space } from "./api";
 import { isName, parse, type StreamEvent } from "./events";
 import { adopt, keep, kept } from "./outbox";
 import { sendWaiting } from "./send";
@@ -105,11 +105,13 @@ export async function allSpaces(): Promise<Space[]> {
 }
 
 const LONGEST_WAIT = 15_000;
+const LOOK_AGAIN_MILLISECONDS = 3_000;
 
 /** Be connected until the returned function is called. */
 export function connect(store: Store): () => void {
   let close: () => void = () => undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let lookingAgain: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
   let ended = false;
   let isReady = false;
@@ -158,12 +160,17 @@ export function connect(store: Store): () => void {
     if (!ended) open();
   };
   const look = async (): Promise<void> => {
+    clearTimeout(lookingAgain);
     try {
       store.dispatch({ type: "spaces", spaces: await allSpaces() });
       const { agents } = await get("/api/agents", { query: { limit: 200 } });
       store.dispatch({ type: "presences", agents });
-    } catch {
-      // The stream breaks as well then, and `ready` comes again.
+      store.dispatch({ type: "trouble", trouble: null });
+    } catch (error) {
+      // Without a connection the stream breaks as well, and `ready` comes again. It may be only this that failed.
+      if (!isReady) return;
+      store.dispatch({ type: "trouble", trouble: inWords(error) });
+      lookingAgain = setTimeout(() => void look(), LOOK_AGAIN_MILLISECONDS);
     }
   };
   const lookAt = async (id: string): Promise<void> => {
@@ -175,6 +182,7 @@ export function connect(store: Store): () => void {
   };
   const gone = (): void => {
     clearTimeout(timer);
+    isReady = false;
     close();
     store.dispatch({ type: "connection", connection: "lost" });
   };
@@ -191,7 +199,9 @@ export function connect(store: Store): () => void {
   window.addEventListener("online", back);
   return () => {
     ended = true;
+    isReady = false;
     clearTimeout(timer);
+    clearTimeout(lookingAgain);
     close();
     window.removeEventListener("offline", gone);
     window.removeEventListener("online", back);

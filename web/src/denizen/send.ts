@@ -16,7 +16,7 @@ export function send(store: Store, space: string, text: string, replyTo: string 
 
 /** Send what failed again: under the same key, so that it is said once, whatever had become of it. */
 export function sendAgain(store: Store, pending: Pending): void {
-  deliver(store, { ...pending, state: "sending", error: undefined });
+  deliver(store, { ...pending, state: "sending" });
 }
 
 /** Send what waits for a connection, each space in the order in which it was written. */
@@ -69,7 +69,7 @@ async function attempt(store: Store, { key, space, text, replyTo, files = [] }: 
     store.dispatch({ type: "sent", key, message });
   } catch (error) {
     if (error instanceof ApiError && error.passing) {
-      store.dispatch({ type: "waiting", key });
+      store.dispatch({ type: "waiting", key, error: error.status === 0 ? undefined : inWords(error) });
       retrySoon(store);
       return;
     }

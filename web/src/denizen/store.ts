@@ -42,9 +42,10 @@ export interface Pending {
   /** Uploads that are finished. */
   files?: Attachment[];
   at: string;
-  /** `waiting`: there was no connection; it is sent by itself. `failed`: the server refused it. */
+  /** `waiting`: it did not get through, and is sent by itself. `failed`: the server refused it. */
   state: "sending" | "waiting" | "failed";
-  error?: string;
+  /** What the server said to that; none where it could not be asked. */
+  error?: string | undefined;
 }
 
 export interface Presence {
@@ -75,6 +76,8 @@ export interface State {
   begun: number;
   /** Whether the list of spaces has been read. */
   loaded: boolean;
+  /** Why the server does not give that list, although it is connected. */
+  trouble: string | null;
   spaces: Record<string, SpaceState>;
   presence: Record<string, Presence>;
   writing: Record<string, Writing>;
@@ -97,6 +100,7 @@ export type Action =
   | StreamEvent
   | { type: "me"; me: Me | null }
   | { type: "connection"; connection: Connection }
+  | { type: "trouble"; trouble: string | null }
   | { type: "resumed" }
   | { type: "spaces"; spaces: Space[] }
   | { type: "space"; space: Space }
@@ -110,7 +114,7 @@ export type Action =
   | { type: "named"; key: string; id: string }
   | { type: "sent"; key: string; message: Message }
   | { type: "unsent"; key: string; error: string }
-  | { type: "waiting"; key: string }
+  | { type: "waiting"; key: string; error?: string | undefined }
   | { type: "dropped"; key: string };
 
 export const EMPTY: State = {
@@ -118,6 +122,7 @@ export const EMPTY: State = {
   connection: "connecting",
   begun: 0,
   loaded: false,
+  trouble: null,
   spaces: {},
   presence: {},
   writing: {},
@@ -136,6 +141,8 @@ export function reduce(state: State, action: Action): State {
       return action.me === null ? EMPTY : { ...state, me: action.me };
     case "connection":
       return state.connection === action.connection ? state : { ...state, connection: action.connection };
+    case "trouble":
+      return state.trouble === action.trouble ? state : { ...state, trouble: action.trouble };
     case "spaces":
       return withSpaces(state, action.spaces);
     case "space":
@@ -172,7 +179,7 @@ export function reduce(state: State, action: Action): State {
     case "unsent":
       return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, state: "failed", error: action.error } : each)) };
     case "waiting":
-      return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, state: "waiting", error: undefined } : each)) };
+      return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, state: "waiting", error: action.error } : each)) };
     case "dropped":
       return { ...state, pending: state.pending.filter((each) => each.key !== action.key) };
     case "message":

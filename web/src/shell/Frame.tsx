@@ -1,11 +1,11 @@
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
-import { useConnection, useSpaces } from "../denizen/hooks";
+import { useConnection, useSpaces, useTrouble } from "../denizen/hooks";
 import { SpacePage } from "../spaces/SpacePage";
 import { Empty, Skeleton } from "../ui/States";
 import { Boundary } from "./Boundary";
 import { ConnectModelCard } from "./ConnectModelCard";
-import { OfflineBanner } from "./OfflineBanner";
+import { OfflineBanner, TroubleBanner } from "./OfflineBanner";
 import { NoticeToasts } from "./NoticeToasts";
 import { Notifier } from "./Notifier";
 import { MenuOpener, Page } from "./Page";
@@ -31,6 +31,7 @@ export function Frame(): ReactNode {
   const [path] = useLocation();
   const [open, setOpen] = useState(false);
   const connection = useConnection();
+  const trouble = useTrouble();
   const main = useRef<HTMLDivElement>(null);
   useEffect(() => {
     setOpen(false);
@@ -48,6 +49,7 @@ export function Frame(): ReactNode {
       <Notifier />
       <div className={css.main} id="main" tabIndex={-1} ref={main}>
         {connection === "lost" && <OfflineBanner />}
+        {trouble && <TroubleBanner trouble={trouble} />}
         <ConnectModelCard />
         <MenuOpener value={() => setOpen(true)}>
           <Boundary of={path}>

@@ -1,4 +1,4 @@
-import { WifiOff } from "lucide-react";
+import { TriangleAlert, WifiOff } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
 import css from "./shell.module.css";
 
@@ -19,6 +19,18 @@ export function OfflineBanner(): ReactNode {
           No connection. Your messages are saved and sent when you are back online.
         </div>
       )}
+    </div>
+  );
+}
+
+/** Says that the server is there, and why it does not give what the page needs. */
+export function TroubleBanner({ trouble }: { trouble: string }): ReactNode {
+  return (
+    <div role="status" className={css.bannerPlace}>
+      <div className={css.banner}>
+        <TriangleAlert size={16} aria-hidden />
+        <span>Your spaces cannot be loaded. Trying again every few seconds. {trouble}</span>
+      </div>
     </div>
   );
 }

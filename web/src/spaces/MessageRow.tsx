@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { CircleStop, ClipboardType, Copy, CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, Pin, PinOff, RotateCw, TextQuote, Trash2, X } from "lucide-react";
 import { type KeyboardEvent, memo, type ReactNode, type RefObject, useDeferredValue, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { get, inWords, type Message, patch, post, remove } from "../denizen/api";
+import { ApiError, get, inWords, type Message, patch, post, remove } from "../denizen/api";
 import { useStore } from "../denizen/live";
 import { sendAgain } from "../denizen/send";
 import type { Pending, Writing } from "../denizen/store";
@@ -235,7 +235,7 @@ function More(props: { message: Message; mayChange: boolean; onDelete: () => voi
 /** Leads from another answer to the earlier one. */
 function Again({ of }: { of: string }): ReactNode {
   const around = useAround();
-  const earlier = useMessage(of);
+  const { message: earlier } = useMessage(of);
   return (
     <button type="button" className={reactions.again} disabled={!earlier} onClick={() => earlier && around.goTo(earlier.seq)}>
       <RotateCw size={12} aria-hidden /> Another answer. Show the earlier one
@@ -244,7 +244,7 @@ function Again({ of }: { of: string }): ReactNode {
 }
 
 /** A message of the space, wherever it stands. */
-function useMessage(id: string): Message | undefined {
+function useMessage(id: string): { message: Message | undefined; error: unknown } {
   const near = useAround().find(id);
   const far = useQuery({
     queryKey: ["message", id],
@@ -252,21 +252,15 @@ function useMessage(id: string): Message | undefined {
     enabled: near === undefined,
     staleTime: Infinity,
   });
-  return near ?? far.data;
+  return { message: near ?? far.data, error: far.error };
 }
 
 /** To what a message answers. */
 function Quote({ id }: { id: string }): ReactNode {
   const around = useAround();
-  const near = around.find(id);
-  const far = useQuery({
-    queryKey: ["message", id],
-    queryFn: () => get("/api/messages/{message_id}", { path: { message_id: id } }),
-    enabled: near === undefined,
-    staleTime: Infinity,
-  });
-  const message = near ?? far.data;
-  if (!message) return <p className={css.quote}>{far.error ? "In reply to a deleted message" : "…"}</p>;
+  const { message, error } = useMessage(id);
+  const isGone = error instanceof ApiError && error.status === 404;
+  if (!message) return <p className={css.quote}>{isGone ? "In reply to a deleted message" : error ? "In reply to a message that could not be loaded" : "…"}</p>;
   return (
     <button type="button" className={css.quote} onClick={() => around.goTo(message.seq)}>
       <CornerUpLeft size={13} aria-hidden />
@@ -422,6 +416,8 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
         {!continued && (
           <header className={css.byline}>
             <span className={css.author}>{around.me.name}</span>
+  // It stays while it is tried again: what comes and goes every few seconds is announced each time.
+  const refusal = failed ? (pending.error ?? "") : pending.error;
             {pending.state === "sending" && <span className={css.when}>sending</span>}
           </header>
         )}
@@ -430,13 +426,17 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
           <Markdown text={pending.text} known={around.known} me={around.me.handle} />
           <Files files={pending.files ?? []} />
         </div>
-        {pending.state === "waiting" && <p className={css.waiting}>Waiting for a connection</p>}
-        {failed && (
+        {pending.state === "waiting" && refusal === undefined && <p className={css.waiting}>Waiting for a connection</p>}
+        {refusal !== undefined && (
           <p className={css.failed} role="alert">
-            <span>Not sent. {pending.error}</span>
-            <Button small icon={<RotateCw size={14} />} onClick={() => sendAgain(store, pending)}>
-              Retry
-            </Button>
+            <span>
+              Not sent{failed ? "." : " yet; it is tried again every few seconds."} {refusal}
+            </span>
+            {failed && (
+              <Button small icon={<RotateCw size={14} />} onClick={() => sendAgain(store, pending)}>
+                Retry
+              </Button>
+            )}
             <Button small variant="quiet" icon={<X size={14} />} onClick={() => store.dispatch({ type: "dropped", key: pending.key })}>
               Discard
             </Button>
