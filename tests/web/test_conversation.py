@@ -217,7 +217,12 @@ async def test_what_was_said_is_answered_changed_and_taken_back(house: House, vi
     await expect(page.get_by_role("article", name="Noor: I do.")).to_have_attribute("data-seq", "3")
     await page.get_by_label("Message to Kitchen").press("ArrowUp")
     await page.get_by_label("Edit message").fill("I do, with *cream*.")
-    await page.keyboard.press("Enter")
+    # It is still there after a look at another screen.
+    await hers.turn_to("/agents")
+    await expect(page.get_by_label("Edit message")).to_have_count(0)
+    await hers.turn_to(f"/s/{kitchen.id}")
+    await expect(page.get_by_label("Edit message")).to_have_value("I do, with *cream*.")
+    await page.get_by_label("Edit message").press("Enter")
     await expect(other.get_by_role("article", name="Noor: I do, with cream.")).to_contain_text("edited")
 
     tea = page.get_by_role("article", name="Noor: Tea at four")
@@ -235,6 +240,8 @@ async def test_what_was_said_is_answered_changed_and_taken_back(house: House, vi
     await expect(page.get_by_role("menuitem", name="Delete")).to_have_count(0)
 
 
+    # The button that led there is gone; whoever uses the keyboard is still at the message.
+    await expect(page.get_by_role("article", name="Noor: deleted").locator(":focus, :scope:focus")).to_have_count(1)
 async def test_mentions_complete_and_drafts_survive_a_reload(house: House, visit: Visit) -> None:
     world = house.world
     noor = await world.person("Noor")

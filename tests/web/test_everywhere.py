@@ -164,6 +164,16 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("dialog")).to_have_count(0)
         await expect(more).to_be_focused()
+    # A press beside it closes it, unless something was filled in.
+    await opener.press("Enter")
+    await page.mouse.click(5, 5)
+    await expect(dialog).to_have_count(0)
+    await opener.press("Enter")
+    await dialog.get_by_label("Name").fill("Attic")
+    await page.mouse.click(5, 5)
+    await expect(dialog.get_by_label("Name")).to_have_value("Attic")
+    await page.keyboard.press("Escape")
+
 
 
 def dialog_field(label: str) -> Any:

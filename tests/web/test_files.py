@@ -61,6 +61,11 @@ async def test_files_are_attached_and_seen(house: House, visit: Visit) -> None:
     chosen = page.get_by_role("list", name="Files to send").get_by_role("listitem")
     await expect(chosen).to_have_count(2)
     await hers.check_accessibility()
+    # Like a draft, they stay while she looks at another screen.
+    await hers.turn_to("/agents")
+    await expect(chosen).to_have_count(0)
+    await hers.turn_to(f"/s/{kitchen.id}")
+    await expect(chosen).to_have_count(2)
     # Files need no text.
     await page.get_by_role("button", name="Send").click()
     await expect(chosen).to_have_count(0)

@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage
 
@@ -75,7 +75,19 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     await expect(
         page.get_by_text(re.compile("Seth Godin, Martin Buber, Ada · about .* free of charge"))
     ).to_be_visible()
+    # While it is sent, one can write on.
+    may_be_sent = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_be_sent.wait()
+        await route.continue_()
+
+    await page.route("**/rounds", hold, times=1)
     await box.press("Enter")
+    await box.press_sequentially(" Or a café?")
+    may_be_sent.set()
+    await expect(box).to_have_value("Or a café?")
+    await box.fill("")
     seth, buber, ada = (_card(page, name) for name in ("Seth Godin", "Martin Buber", "Ada"))
     await expect(seth).to_contain_text("Seth Godin asks: whom will you bake for")
     await expect(seth).to_contain_text("question 1 of 3")

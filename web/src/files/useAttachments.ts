@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useSyncExternalStore } from "react";
 import { ApiError, inWords } from "../denizen/api";
 import { type Attachment, describe as describeUpload, discard, upload } from "../denizen/files";
 
@@ -28,65 +28,72 @@ export interface Attachments {
   /** Say what a picture shows. */
   describe: (chosen: Chosen, alt: string | null) => Promise<void>;
   remove: (key: string) => void;
-  /** They were sent: those that failed stay, with the reason. */
-  clear: () => void;
+  /** These were sent: those that failed stay, with the reason, and those that were chosen since. */
+  clear: (sent: readonly Attachment[]) => void;
 }
 
-/** The files that the next message will have. They are uploaded at once. */
-export function useAttachments(): Attachments {
-  const [chosen, setChosen] = useState<Chosen[]>([]);
-  const stops = useRef(new Map<string, AbortController>());
-  const change = useCallback((key: string, changes: Partial<Chosen>): void => {
-    setChosen((before) => before.map((each) => (each.key === key ? { ...each, ...changes } : each)));
-  }, []);
-  const begin = useCallback(
-    (key: string, file: File): void => {
-      const stop = new AbortController();
-      stops.current.set(key, stop);
-      upload(file, (share) => change(key, { share }), stop.signal, key)
-        .then((done) => change(key, { done, share: 1 }))
-        .catch((error: unknown) => {
-          if (!stop.signal.aborted) change(key, { error: inWords(error), mayRetry: !(error instanceof ApiError && ["invalid_input", "file_too_large"].includes(error.code)) });
-        });
-    },
-    [change],
-  );
-  const add = useCallback(
-    (files: Iterable<File>): void => {
-      for (const file of files) {
-        const key = crypto.randomUUID();
-        setChosen((before) => [...before, { key, name: file.name, file, share: 0, done: null, error: null, mayRetry: true }]);
-        begin(key, file);
-      }
-    },
-    [begin],
-  );
-  const retry = useCallback(
-    ({ key, file }: Chosen): void => {
-      change(key, { error: null });
-      begin(key, file);
-    },
-    [begin, change],
-  );
-  const describe = useCallback(
-    async ({ key, done }: Chosen, alt: string | null): Promise<void> => {
-      if (done) change(key, { done: await describeUpload(done, alt) });
-    },
-    [change],
-  );
-  const remove = useCallback((key: string): void => {
-    stops.current.get(key)?.abort();
+/** The files chosen for one draft. They are uploaded at once, also while another screen is looked at. */
+class DraftFiles {
+  #chosen: Chosen[] = [];
+  #stops = new Map<string, AbortController>();
+  #listeners = new Set<() => void>();
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+  all = (): Chosen[] => this.#chosen;
+
+  add = (files: Iterable<File>): void => {
+    for (const file of files) {
+      const key = crypto.randomUUID();
+      this.#become([...this.#chosen, { key, name: file.name, file, share: 0, done: null, error: null, mayRetry: true }]);
+      this.#begin(key, file);
+    }
+  };
+  retry = ({ key, file }: Chosen): void => {
+    this.#change(key, { error: null });
+    this.#begin(key, file);
+  };
+  describe = async ({ key, done }: Chosen, alt: string | null): Promise<void> => {
+    if (done) this.#change(key, { done: await describeUpload(done, alt) });
+  };
+  remove = (key: string): void => {
+    this.#stops.get(key)?.abort();
     discard(key);
-    setChosen((before) => before.filter((each) => each.key !== key));
-  }, []);
-  const clear = useCallback((): void => {
-    stops.current.clear();
-    setChosen((before) => before.filter((each) => each.error !== null));
-  }, []);
-  useEffect(() => {
-    const open = stops.current;
-    return () => open.forEach((stop) => stop.abort());
-  }, []);
+    this.#become(this.#chosen.filter((each) => each.key !== key));
+  };
+  clear = (sent: readonly Attachment[]): void => {
+    const ids = new Set(sent.map((each) => each.id));
+    this.#become(this.#chosen.filter((each) => each.done === null || !ids.has(each.done.id)));
+  };
+
+  #begin(key: string, file: File): void {
+    const stop = new AbortController();
+    this.#stops.set(key, stop);
+    upload(file, (share) => this.#change(key, { share }), stop.signal, key)
+      .then((done) => this.#change(key, { done, share: 1 }))
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted) this.#change(key, { error: inWords(error), mayRetry: !(error instanceof ApiError && ["invalid_input", "file_too_large"].includes(error.code)) });
+      });
+  }
+  #change(key: string, changes: Partial<Chosen>): void {
+    this.#become(this.#chosen.map((each) => (each.key === key ? { ...each, ...changes } : each)));
+  }
+  #become(chosen: Chosen[]): void {
+    this.#chosen = chosen;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+const byDraft = new Map<string, DraftFiles>();
+
+/** The files that the next message will have, by the name of its draft: like its text, they stay until it is sent. */
+export function useAttachments(draft: string): Attachments {
+  if (!byDraft.has(draft)) byDraft.set(draft, new DraftFiles());
+  const files = byDraft.get(draft)!;
+  const chosen = useSyncExternalStore(files.subscribe, files.all);
+  const { add, retry, describe, remove, clear } = files;
   const good = chosen.filter((each) => each.error === null);
   return {
     chosen,

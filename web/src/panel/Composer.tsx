@@ -21,22 +21,24 @@ export function Composer(): ReactNode {
   const named = useNamed();
   const key = useRef<{ asked: string; key: string } | null>(null);
   const everyone = useMemo(() => addressees(panel.advisors), [panel.advisors]);
-  const attachments = useAttachments();
+  const draft = `draft ${me.id} ${panel.id}`;
+  const attachments = useAttachments(draft);
   const ask = async (text: string): Promise<void> => {
-    const files = attachments.ready.map((each) => each.id);
+    const { ready } = attachments;
+    const files = ready.map((each) => each.id);
     // Sent again under the same key it is asked once, whatever had become of the first attempt.
     const asked = JSON.stringify([text, files]);
     if (key.current?.asked !== asked) key.current = { asked, key: crypto.randomUUID() };
     const sent = key.current.key;
     await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body: { text, files, organizationId: me.organization.id }, key: sent }), (round) => [round]);
     key.current = null;
-    attachments.clear();
+    attachments.clear(ready);
   };
   return (
     <WriteBox
       label={`Message to ${panel.name}`}
       placeholder={`Ask ${panel.name}`}
-      draft={`draft ${me.id} ${panel.id}`}
+      draft={draft}
       whom={everyone}
       choice="Address"
       face={(each) => <span className={css.swatch} ref={coloured(each.colour)} aria-hidden />}

@@ -31,13 +31,14 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
   useEffect(() => {
     if (replyTo) ref.current!.focus();
   }, [ref, replyTo]);
-  const attachments = useAttachments();
+  const draft = `draft ${me.id} ${space}`;
+  const attachments = useAttachments(draft);
   const { chosen } = attachments;
   const stop = useStop(space);
   const writes = useLive((state) => Object.values(state.writing).some((each) => each.space === space));
   const say = (text: string): void => {
     send(store, space, text, replyTo?.id ?? null, attachments.ready);
-    attachments.clear();
+    attachments.clear(attachments.ready);
     onReplied();
     onSent();
   };
@@ -64,7 +65,7 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
       ref={ref}
       label={`Message to ${name}`}
       placeholder={`Message ${name}`}
-      draft={`draft ${me.id} ${space}`}
+      draft={draft}
       whom={others}
       choice="Mention"
       face={(each) => <Avatar name={each.name} id={each.id} kind={each.kind} size="small" />}

@@ -19,7 +19,7 @@ import { useToast } from "../ui/Toast";
 import { useActWithToast } from "../ui/useAct";
 import { CallCard } from "./CallCard";
 import { ConnectModel, saysHowToConnect } from "./ConnectModel";
-import { useAround } from "./context";
+import { unsavedEdits, useAround } from "./context";
 import css from "./conversation.module.css";
 import { Files } from "../files/Files";
 import { PinMark, usePin } from "./Pins";
@@ -273,23 +273,27 @@ function Quote({ id }: { id: string }): ReactNode {
 function Editor({ message }: { message: Message }): ReactNode {
   const around = useAround();
   const store = useStore();
-  const [text, setText] = useState(message.text);
+  const [text, setText] = useState(() => unsavedEdits.get(message.id)?.text ?? message.text);
   const { busy, run } = useActWithToast();
+  const end = (): void => {
+    unsavedEdits.delete(message.id);
+    around.edit(null);
+  };
   const mayAsk = message.author.id === around.me.id && [...around.members.values()].some((each) => each.kind === "agent");
   const save = async (ask = false): Promise<void> => {
     if (!text.trim()) return;
-    if (text === message.text && !ask) return around.edit(null);
+    if (text === message.text && !ask) return end();
     await run(async () => {
       const path = { space_id: message.space_id, message_id: message.id };
       const changed = await patch("/api/spaces/{space_id}/messages/{message_id}", { path, body: { text, ask_again: ask } });
       store.dispatch({ type: "message.edited", message: changed });
-      around.edit(null);
+      end();
     });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === "Escape") {
       event.stopPropagation();
-      around.edit(null);
+      end();
     } else if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
       event.preventDefault();
       void save();
@@ -304,11 +308,14 @@ function Editor({ message }: { message: Message }): ReactNode {
         autoFocus
         dir="auto"
         onFocus={(event) => event.target.setSelectionRange(text.length, text.length)}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => {
+          setText(event.target.value);
+          unsavedEdits.set(message.id, { space: message.space_id, text: event.target.value });
+        }}
         onKeyDown={onKeyDown}
       />
       <div className={css.editorFoot}>
-        <Button small variant="quiet" onClick={() => around.edit(null)}>
+        <Button small variant="quiet" onClick={end}>
           Cancel
         </Button>
         {mayAsk && (
@@ -409,6 +416,8 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
   const around = useAround();
   const store = useStore();
   const failed = pending.state === "failed";
+  // It stays while it is tried again: what comes and goes every few seconds is announced each time.
+  const refusal = failed ? (pending.error ?? "") : pending.error;
   return (
     <article className={classes(css.message, continued && css.continued, css.pending)} aria-label={`${around.me.name}: ${pending.text.slice(0, 80)}`} aria-busy={!failed}>
       <div className={css.gutter}>{!continued && <Avatar name={around.me.name} id={around.me.id} kind={around.me.kind} />}</div>
@@ -416,8 +425,6 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
         {!continued && (
           <header className={css.byline}>
             <span className={css.author}>{around.me.name}</span>
-  // It stays while it is tried again: what comes and goes every few seconds is announced each time.
-  const refusal = failed ? (pending.error ?? "") : pending.error;
             {pending.state === "sending" && <span className={css.when}>sending</span>}
           </header>
         )}

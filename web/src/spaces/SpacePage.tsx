@@ -15,7 +15,7 @@ import { Menu } from "../ui/Menu";
 import { Empty, Skeleton } from "../ui/States";
 import type { WriteBoxHandle } from "../ui/WriteBox";
 import { Composer } from "./Composer";
-import { type Around, AroundContext } from "./context";
+import { type Around, AroundContext, unsavedEdits } from "./context";
 import css from "./conversation.module.css";
 import { Leave, Members } from "./Members";
 import { type ListHandle, MessageList, type Target } from "./MessageList";
@@ -60,7 +60,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const list = useRef<ListHandle>(null);
   const composer = useRef<WriteBoxHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
-  const [editing, setEditing] = useState<string | null>(null);
+  const [editing, setEditing] = useState<string | null>(() => [...unsavedEdits].findLast(([, edit]) => edit.space === id)?.[0] ?? null);
   const [dialog, setDialog] = useState<"members" | "came" | "pins" | "rename" | "leave" | null>(null);
   const download = useDownload();
   const mark = useMark(id);

@@ -19,6 +19,9 @@ export interface Around {
   edit: (id: string | null) => void;
 }
 
+/** What messages are being changed to, by their ids: a row that is scrolled away, or another space, does not lose it. */
+export const unsavedEdits = new Map<string, { space: string; text: string }>();
+
 export const AroundContext = createContext<Around | null>(null);
 
 export function useAround(): Around {

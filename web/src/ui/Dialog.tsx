@@ -26,19 +26,35 @@ function beginning(dialog: HTMLElement): HTMLElement | null {
   return dialog.querySelector("[data-autofocus=true]") ?? body!.querySelector(FIELD) ?? body!.querySelector("button, a[href]");
 }
 
+function ancestors(element: Element | null): HTMLElement[] {
+  const parent = element?.parentElement;
+  return parent ? [parent, ...ancestors(parent)] : [];
+}
+
+/** Also on what cannot have the focus otherwise: whoever goes on from there is where they were. */
+function focusOn(element: HTMLElement | undefined): void {
+  if (!element || element === document.body) return;
+  element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+}
+
 /** A dialog over everything, as long as it is rendered; the focus stays in it and goes back to where it was. */
 export function Dialog({ title, onClose, children, footer, wide, full, firm }: DialogProps): ReactNode {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const isFilledIn = useRef(false);
   useEffect(() => {
     const dialog = ref.current!;
     const before = document.activeElement;
+    const around = ancestors(before);
     if (!dialog.open) dialog.showModal();
     // The browser would choose the cross. What React focuses by itself it does before the dialog is open, in vain.
     beginning(dialog)?.focus();
     return () => {
       dialog.close();
       if (before instanceof HTMLElement) before.focus();
+      // What opened it was deleted in it.
+      if (before?.isConnected === false) focusOn(around.find((each) => each.isConnected));
     };
   }, []);
   return (
@@ -53,7 +69,11 @@ export function Dialog({ title, onClose, children, footer, wide, full, firm }: D
         onClose();
       }}
       onMouseDown={(event) => {
-        if (event.target === ref.current && !firm) onClose();
+        // Nor does one where something was filled in: that would be lost.
+        if (event.target === ref.current && !firm && !isFilledIn.current) onClose();
+      }}
+      onInput={(event) => {
+        isFilledIn.current ||= event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
       }}
     >
       <div className={css.dialogHead}>

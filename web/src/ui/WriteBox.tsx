@@ -76,13 +76,15 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
     setError(null);
     try {
       await props.onSend(text.trim());
-      setText("");
+      // What was written while it was sent stays.
+      setText((now) => (now.startsWith(text) ? now.slice(text.length).trimStart() : now));
       completing.end();
     } catch (problem) {
       setError(problem);
     }
     setBusy(false);
-    area.current?.focus();
+    // The button that was pressed cannot have it; whoever went somewhere else meanwhile keeps it there.
+    if (document.activeElement === document.body || document.activeElement?.matches(":disabled")) area.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
     if (event.nativeEvent.isComposing || completing.press(event)) return;
@@ -221,9 +223,12 @@ function useCompleting<Whom extends Candidate>(area: RefObject<HTMLTextAreaEleme
   return { found, chosen, look, complete, end, press };
 }
 
-function useDraft(name: string): [string, (text: string) => void] {
+function useDraft(name: string): [string, (text: string | ((now: string) => string)) => void] {
   const [text, setText] = useState(() => localStorage.getItem(name) ?? "");
-  const keep = (next: string): void => {
+  const latest = useRef(text);
+  latest.current = text;
+  const keep = (told: string | ((now: string) => string)): void => {
+    const next = typeof told === "string" ? told : told(latest.current);
     setText(next);
     try {
       if (next) localStorage.setItem(name, next);
