@@ -141,6 +141,13 @@ async def test_two_people_and_an_agent_talk(house: House, visit: Visit) -> None:
         await expect(each.page.get_by_role("article")).to_have_count(2)
         await expect(said.locator("strong")).to_have_text("on")
         await expect(said.get_by_title("Noor")).to_have_text("@noor")
+    # Screen readers are told what others say: each message once, as a whole, and nothing as it is scrolled.
+    agents = "Ada: The kettle is on, @noor, and the tea is nearly ready."
+    await expect(hers.page.locator("[aria-live=polite] p")).to_have_text([agents])
+    await expect(his.page.locator("[aria-live=polite] p")).to_have_text(
+        ["Noor: Good morning, everyone. Is there tea, @ada?", agents]
+    )
+    await expect(hers.page.get_by_role("log")).to_have_attribute("aria-live", "off")
     await expect(hers.page.get_by_role("link", name="Kitchen").get_by_title("Ada: thinking")).to_have_count(0)
     # What is remembered for all the organization can be used: its id is named, and not kept.
     assert (await world.denizen.spaces.messages(kitchen))[0].metadata["memory"] == {"organization": True}
@@ -233,6 +240,8 @@ async def test_what_was_said_is_answered_changed_and_taken_back(house: House, vi
     await page.get_by_role("dialog", name="Delete this message?").get_by_role("button", name="Delete").click()
     await expect(other.get_by_text("This message was deleted.")).to_be_visible()
     await expect(page.get_by_text("This message was deleted.")).to_be_visible()
+    # The button that led there is gone; whoever uses the keyboard is still at the message.
+    await expect(page.get_by_role("article", name="Noor: deleted").locator(":focus, :scope:focus")).to_have_count(1)
     # What others said is not hers to change.
     await cake.hover()
     await cake.get_by_role("button", name="More").click()
@@ -240,8 +249,6 @@ async def test_what_was_said_is_answered_changed_and_taken_back(house: House, vi
     await expect(page.get_by_role("menuitem", name="Delete")).to_have_count(0)
 
 
-    # The button that led there is gone; whoever uses the keyboard is still at the message.
-    await expect(page.get_by_role("article", name="Noor: deleted").locator(":focus, :scope:focus")).to_have_count(1)
 async def test_mentions_complete_and_drafts_survive_a_reload(house: House, visit: Visit) -> None:
     world = house.world
     noor = await world.person("Noor")

@@ -75,7 +75,9 @@ async def test_a_tab_that_is_opened_while_an_agent_writes_has_the_text_from_its_
     async with open_world(ready_sqlite_url) as world, served(world) as house:
         noor = await world.person("Noor")
         hesitation = Hesitation()
-        ada = await world.agent("Ada", model=scripted(reply("One two three four five"), "Done.", pause=hesitation))
+        ada = await world.agent(
+            "Ada", model=scripted(reply("One two three four five six seven"), "Done.", pause=hesitation)
+        )
         kitchen = await world.space("Kitchen", noor, ada)
         async with visiting(browser, house, noor) as hers, asyncio.TaskGroup() as tasks:
             early = await hers.open(f"/s/{kitchen.id}")
@@ -89,7 +91,9 @@ async def test_a_tab_that_is_opened_while_an_agent_writes_has_the_text_from_its_
                 await expect(page.get_by_text("One")).to_be_visible()
             hesitation.may_go_on.set()
             for page in (late, early):
-                await expect(page.get_by_role("article", name="Ada: One two three four five")).to_have_count(1)
+                await expect(page.get_by_role("article", name="Ada: One two three four five six seven")).to_have_count(
+                    1
+                )
                 await expect(page.get_by_role("article")).to_have_count(2)
 
 

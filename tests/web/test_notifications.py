@@ -84,7 +84,7 @@ async def test_a_mention_is_told_while_nobody_looks(house: House, visit: Visit, 
     assert await page.evaluate("() => self.badge") == 0
     await shown(page, 0)
     await world.say(sam, "And now, @noor?", kitchen)
-    await expect(page.get_by_text("And now, @noor?")).to_be_visible()
+    await expect(page.get_by_role("article", name="Sam: And now, @noor?")).to_be_visible()
     assert await page.evaluate(SHOWN) == []
 
 

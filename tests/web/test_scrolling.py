@@ -164,7 +164,7 @@ async def test_keys_leaf_and_what_comes_meanwhile_moves_nothing(house: House, vi
     await expect(page.get_by_role("article", name="Sam: Meanwhile 5")).to_be_in_viewport()
     # And whoever is at the end stays there, whatever is said.
     await house.world.say(sam, "And on.\n\n" * 20 + "The end.", garden)
-    await expect(page.get_by_text("The end.")).to_be_in_viewport()
+    await expect(page.get_by_role("article").get_by_text("The end.")).to_be_in_viewport()
     await expect(page.get_by_role("button", name="Newest")).to_be_hidden()
 
 

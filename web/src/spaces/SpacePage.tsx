@@ -15,6 +15,7 @@ import { Menu } from "../ui/Menu";
 import { Empty, Skeleton } from "../ui/States";
 import type { WriteBoxHandle } from "../ui/WriteBox";
 import { Composer } from "./Composer";
+import { Announcer } from "./Announcer";
 import { type Around, AroundContext, unsavedEdits } from "./context";
 import css from "./conversation.module.css";
 import { Leave, Members } from "./Members";
@@ -136,6 +137,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
     <AroundContext value={around}>
       <TalkPage title={space.info.name} hint={hint} isPrivate={space.info.private} actions={actions}>
         <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
+        <Announcer />
         <StatusLine space={space} onStop={() => composer.current?.takeBack()} />
         <Notices space={space} />
         <Composer ref={composer} name={space.info.name} inviting={at === null} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
