@@ -12,6 +12,7 @@ import { useToast } from "../ui/Toast";
 import { useChange } from "./asking";
 import css from "./mind.module.css";
 import { GoalDialog, NoteDialog, PlanDialog } from "./PlanDialogs";
+import { inPlainWords } from "./schedules";
 import { useMind } from "./watch";
 
 type Goal = Schemas["GoalOut"];
@@ -97,7 +98,7 @@ function PlanRow({ plan, onEdit }: { plan: Plan; onEdit: () => void }): ReactNod
         <span>
           next <Time value={plan.next_run} />, <Time value={plan.next_run} form="ago" />
         </span>
-        <span>{plan.schedule}</span>
+        <span>{inPlainWords(plan.schedule)}</span>
         {plan.outside && <OutsideLabel />}
         {plan.last_run && (
           <span>

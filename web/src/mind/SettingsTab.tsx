@@ -17,6 +17,7 @@ import { type FieldSpec, placed, read, type Section, SECTIONS, valuesOf, type Va
 import css from "./mind.module.css";
 import { ModelField } from "./ModelField";
 import { useMind } from "./watch";
+import { Weekdays } from "./Weekdays";
 
 /** What is not saved yet, by agent, and what it was before: it is still there after a look at another screen. */
 const unsaved = new Map<string, { before: Values; values: Values }>();
@@ -183,24 +184,14 @@ function Input({ field, value, error, onChange }: { field: FieldSpec; value: str
     case "json":
       return <TextArea {...common} className={css.mono} rows={text ? Math.min(text.split("\n").length + 1, 14) : 2} spellCheck={false} onChange={(event) => onChange(event.target.value)} />;
     case "weekdays":
-      return <Weekdays label={label} value={text} onChange={onChange} />;
+      return <Weekdays label={label} chosen={(day) => daysIn(text).includes(day)} onToggle={(day) => onChange(WEEKDAYS.filter((each) => daysIn(text).includes(each) !== (each === day)).join(", "))} />;
     default:
       return <TextField {...common} type={field.kind === "time" ? "time" : "text"} inputMode={field.kind === "integer" ? "numeric" : field.kind === "number" ? "decimal" : undefined} autoComplete="off" onChange={(event) => onChange(event.target.value)} />;
   }
 }
 
-function Weekdays({ label, value, onChange }: { label: string; value: string; onChange: (value: string) => void }): ReactNode {
-  const chosen = value.split(",").map((each) => each.trim());
-  const toggled = (day: string): string => WEEKDAYS.filter((each) => (each === day ? !chosen.includes(day) : chosen.includes(each))).join(", ");
-  return (
-    <div role="group" aria-label={label} className={css.weekdays}>
-      {WEEKDAYS.map((day) => (
-        <Button key={day} small variant={chosen.includes(day) ? "plain" : "quiet"} aria-pressed={chosen.includes(day)} onClick={() => onChange(toggled(day))}>
-          {day}
-        </Button>
-      ))}
-    </div>
-  );
+function daysIn(text: string): string[] {
+  return text.split(",").map((each) => each.trim());
 }
 
 const ATTENTION: [Schemas["MemberOut"]["attention"], string][] = [

@@ -102,3 +102,5 @@ export function Checkbox({ label, hint, ...rest }: { label: ReactNode; hint?: Re
 
 /** The look of an input, for those that stand without a visible label (they need an aria-label). */
 export const inputClass: string = css.input ?? "";
+/** The look of a label, for what is more than one input. */
+export const labelClass: string = css.label ?? "";
