@@ -26,6 +26,9 @@ export function applyTheme(): void {
 }
 
 dark.addEventListener("change", applyTheme);
+// Paper is white.
+window.addEventListener("beforeprint", () => (document.documentElement.dataset["theme"] = "light"));
+window.addEventListener("afterprint", applyTheme);
 
 export function useTheme(): Theme {
   return useSyncExternalStore((listener) => {
