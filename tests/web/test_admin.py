@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import AsyncGenerator
 from decimal import Decimal
 from pathlib import Path
@@ -286,7 +287,13 @@ async def test_a_house_says_how_it_is_and_what_it_is_called(house: House, visit:
     await page.get_by_role("link", name="Organization").click()
     await page.get_by_label("Name").fill("The old mill")
     await page.get_by_label("Who can create spaces").select_option("admin")
-    await page.get_by_label("Keep messages for (days)").fill("400")
+    # What is not a number of days is said beside it: an empty field does not mean for ever.
+    days, save = page.get_by_label("Keep messages for (days)"), page.get_by_role("button", name="Save")
+    for wrong in ("", "-5", "1.5", "40000"):
+        await days.fill(wrong)
+        await expect(days).to_have_accessible_description(re.compile("Type a whole number of days, from 0 to 36500."))
+        await expect(save).to_be_disabled()
+    await days.fill("400")
     await page.get_by_label("Archive messages before they are removed").check()
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("complementary").get_by_text("The old mill")).to_be_visible()

@@ -450,8 +450,15 @@ async def test_a_space_is_opened_renamed_peopled_and_left(house: House, visit: V
     await page.get_by_role("menuitem", name="Settings").click()
     await page.get_by_role("dialog").get_by_label("Name").fill("Big attic")
     await page.get_by_role("dialog").get_by_label("Keep messages").select_option("days")
+    await page.get_by_role("dialog").get_by_label("Days").fill("40000")
+    await expect(page.get_by_role("alert")).to_have_text("Type a whole number of days, from 1 to 36500.")
     await page.get_by_role("dialog").get_by_label("Days").fill("30")
     await hers.check_accessibility()
+    # What goes wrong is said of the form, and not of the name.
+    await page.route("**/retention", lambda route: route.fulfill(status=400, body="no"), times=1)
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("The server sent an unexpected answer (400).")
+    await expect(page.get_by_role("dialog").get_by_label("Name")).not_to_have_attribute("aria-invalid", "true")
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()
     await expect(other.get_by_role("link", name="Big attic")).to_be_visible()
     (attic,) = [each for each in await house.world.denizen.spaces.list(noor) if each.name == "Big attic"]

@@ -7,7 +7,7 @@ import re
 from types import NoneType
 from typing import Any, get_args
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from pydantic import BaseModel
 from pydantic_ai.messages import ModelMessage
 
@@ -152,8 +152,22 @@ async def test_a_life_is_read_back_to_its_beginning_while_it_goes_on(house: Hous
     await expect(page.get_by_text("Skipped Nothing for me.")).to_be_attached()
     await visitor.check_accessibility()
     first = page.get_by_role("link", name=re.compile(r"Thought number 0\."))
-    # Whoever scrolls to the end of what was read is given more.
+    # Whoever scrolls to the end of what was read is given more. Where that fails, it is said, and asked for once.
+    asked: list[str] = []
+
+    async def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(status=400, body="no")
+
+    await page.route("**/cycles?*before=*", refuse)
     await page.get_by_role("link", name=re.compile(r"Thought number 9\.")).scroll_into_view_if_needed()
+    await expect(page.get_by_role("alert")).to_have_text(
+        "The server sent an unexpected answer (400). Try again in a moment."
+    )
+    await visitor.check_accessibility()
+    assert len(asked) == 1
+    await page.unroute("**/cycles?*before=*")
+    await page.get_by_role("button", name="Show more").click()
     await expect(first).to_be_attached()
     await first.scroll_into_view_if_needed()
     await expect(page.get_by_role("heading", name=re.compile("5 January"))).to_be_visible()

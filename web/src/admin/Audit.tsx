@@ -7,6 +7,7 @@ import { useEntities } from "../denizen/hooks";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Select, TextField } from "../ui/Field";
+import { ShowMore } from "../ui/ShowMore";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import css from "./admin.module.css";
@@ -100,11 +101,7 @@ export default function Audit(): ReactNode {
                   <Row key={each.number} entry={each} />
                 ))}
               </ol>
-              {pages.hasNextPage && (
-                <Button small busy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
-                  Show more
-                </Button>
-              )}
+              <ShowMore small pages={pages} />
             </>
           );
         }}

@@ -7,6 +7,7 @@ import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextField } from "../ui/Field";
+import { ShowMore } from "../ui/ShowMore";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
@@ -178,11 +179,7 @@ function Receipts(): ReactNode {
                   </li>
                 ))}
               </ul>
-              {receipts.hasNextPage && (
-                <Button small busy={receipts.isFetchingNextPage} onClick={() => void receipts.fetchNextPage()}>
-                  Show more
-                </Button>
-              )}
+              <ShowMore small pages={receipts} />
             </>
           );
         }}

@@ -3,6 +3,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { get, patch, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
+import { MOST_DAYS } from "../spaces/Keeping";
 import { Button } from "../ui/Button";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
@@ -38,6 +39,7 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
   const archived = organization.settings?.archive_expired ?? false;
   const [days, setDays] = useState(kept);
   const [archive, setArchive] = useState(archived);
+  const isNumberOfDays = /^\d+$/.test(days.trim()) && Number(days) <= MOST_DAYS;
   const owner = me.role === "owner";
   const same =
     name.trim() === organization.name && by === before && pictures === picturesBefore && days === kept && archive === archived;
@@ -71,9 +73,10 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
         label="Keep messages for (days)"
         type="number"
         min={0}
-        max={36_500}
+        max={MOST_DAYS}
         disabled={!owner}
         value={days}
+        error={isNumberOfDays ? null : `Type a whole number of days, from 0 to ${MOST_DAYS}.`}
         hint="0: for ever. Older messages are removed for good, once a day, with what agents remember of them. A space may differ: see its settings."
         onChange={(event) => setDays(event.target.value)}
       />
@@ -89,7 +92,7 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
       {!faultOf(act.error, "name") && <Fault error={act.error} />}
       {owner ? (
         <div>
-          <Button type="submit" variant="primary" busy={act.busy} disabled={same || !name.trim()}>
+          <Button type="submit" variant="primary" busy={act.busy} disabled={same || !name.trim() || !isNumberOfDays}>
             Save
           </Button>
         </div>

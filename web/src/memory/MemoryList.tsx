@@ -11,6 +11,7 @@ import { Dialog, DialogFoot } from "../ui/Dialog";
 import { TextArea } from "../ui/Field";
 import { Menu } from "../ui/Menu";
 import { OutsideLabel } from "../ui/OutsideLabel";
+import { ShowMore } from "../ui/ShowMore";
 import { ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
@@ -62,13 +63,7 @@ export function MemoryList({ query, changeable, flat, about, empty }: ListProps)
           ),
         )}
       {found.gone.length > 0 && <Gone gone={found.gone} />}
-      {query.hasNextPage && (
-        <div className={css.more}>
-          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show more
-          </Button>
-        </div>
-      )}
+      <ShowMore pages={query} />
     </>
   );
 }

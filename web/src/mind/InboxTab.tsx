@@ -3,11 +3,11 @@ import type { ReactNode } from "react";
 import { inWords, post, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { MoreWhenSeen } from "../ui/ShowMore";
 import { Empty, ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { type InboxState, useChange, useInbox } from "./asking";
-import { More } from "./LifeTab";
 import css from "./mind.module.css";
 import { Words } from "./parts";
 import { useMind } from "./watch";
@@ -61,7 +61,7 @@ export function InboxTab(): ReactNode {
               <EventCard key={event.id} event={event} />
             ))}
           </ul>
-          {lane.title !== "Urgent" && <More more={inboxes[lane.state].hasNextPage} busy={inboxes[lane.state].isFetchingNextPage} onMore={() => void inboxes[lane.state].fetchNextPage()} />}
+          {lane.title !== "Urgent" && <MoreWhenSeen pages={inboxes[lane.state]} />}
         </section>
       ))}
     </>

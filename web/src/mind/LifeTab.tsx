@@ -1,6 +1,6 @@
-import { type ReactNode, useEffect, useRef } from "react";
-import { Button } from "../ui/Button";
-import { Empty, Loaded, Skeleton } from "../ui/States";
+import type { ReactNode } from "react";
+import { MoreWhenSeen } from "../ui/ShowMore";
+import { Empty, Loaded } from "../ui/States";
 import { dayKey, Time } from "../ui/Time";
 import { useLife } from "./asking";
 import css from "./mind.module.css";
@@ -37,29 +37,10 @@ export function LifeTab({ at }: { at: string }): ReactNode {
             {life.data?.pages.some((page) => !page.complete) && (
               <p className={css.aside}>Many cycles were skipped in this period; some of them may be missing here.</p>
             )}
-            <More more={life.hasNextPage} busy={life.isFetchingNextPage} failed={life.isFetchNextPageError} onMore={() => void life.fetchNextPage()} />
+            <MoreWhenSeen pages={life} />
           </div>
         )
       }
     </Loaded>
-  );
-}
-
-/** The end of a list that goes on: it asks for more when it is seen. */
-export function More({ more, busy, failed, onMore }: { more: boolean; busy: boolean; failed?: boolean; onMore: () => void }): ReactNode {
-  const end = useRef<HTMLDivElement>(null);
-  const ask = useRef(onMore);
-  ask.current = onMore;
-  useEffect(() => {
-    if (!more || busy || failed) return;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && ask.current(), { rootMargin: "400px" });
-    observer.observe(end.current!);
-    return () => observer.disconnect();
-  }, [more, busy, failed]);
-  if (!more) return null;
-  return (
-    <div ref={end}>
-      {busy ? <Skeleton lines={3} /> : failed && <Button onClick={onMore}>Load more</Button>}
-    </div>
   );
 }

@@ -15,6 +15,7 @@ import { Markdown } from "../ui/Markdown";
 import { Menu } from "../ui/Menu";
 import { Empty, ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
+import { useActWithToast } from "../ui/useAct";
 import { AdvisorsDialog, type AdvisorsView } from "./AdvisorsDialog";
 import { AssertionsDialog } from "./AssertionsDialog";
 import { Composer } from "./Composer";
@@ -138,16 +139,9 @@ function Turns({ onChanged, onAdvisors }: { onChanged: () => Promise<unknown>; o
 }
 
 function Earlier({ load }: { load: () => Promise<void> }): ReactNode {
-  const [busy, setBusy] = useState(false);
+  const { busy, run } = useActWithToast();
   return (
-    <Button
-      small
-      busy={busy}
-      onClick={() => {
-        setBusy(true);
-        void load().finally(() => setBusy(false));
-      }}
-    >
+    <Button small busy={busy} onClick={() => void run(load)}>
       Show earlier
     </Button>
   );

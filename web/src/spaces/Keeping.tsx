@@ -4,6 +4,9 @@ import { Checkbox, Select, TextField } from "../ui/Field";
 
 type Told = Schemas["RetentionOut"];
 
+/** For how many days messages can be kept, if not for ever. */
+export const MOST_DAYS = 36_500;
+
 /** What was chosen: as the organization says, for ever, or a number of days. */
 export interface Chosen {
   how: "default" | "ever" | "days";
@@ -22,7 +25,7 @@ export function wantedOf({ how, days, archive }: Chosen): Schemas["RetentionSet"
   if (how === "default") return { days: null, archive: false };
   if (how === "ever") return { days: 0, archive: false };
   const number = Number(days);
-  return Number.isInteger(number) && number >= 1 ? { days: number, archive } : null;
+  return Number.isInteger(number) && number >= 1 && number <= MOST_DAYS ? { days: number, archive } : null;
 }
 
 /** For how long the messages of a space are kept, for those who manage it. */
@@ -41,10 +44,10 @@ export function Keeping({ told, chosen, onChoose }: { told: Told; chosen: Chosen
             label="Days"
             type="number"
             min={1}
-            max={36_500}
+            max={MOST_DAYS}
             value={chosen.days}
             hint="Older messages are removed for good, once a day, with what agents remember of them."
-            error={wantedOf(chosen) === null ? "Type a number of days, 1 or more." : null}
+            error={wantedOf(chosen) === null ? `Type a whole number of days, from 1 to ${MOST_DAYS}.` : null}
             onChange={(event) => onChoose({ ...chosen, days: event.target.value })}
           />
           <Checkbox

@@ -26,23 +26,24 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
   const told = useQuery({ queryKey, enabled: manages, queryFn: ({ signal }) => get("/api/spaces/{space_id}/retention", { path, signal }) }).data;
   const wanted = keeping && wantedOf(keeping);
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<string | null>(null);
+  const [error, setError] = useState<unknown>(null);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
+    setError(null);
     try {
       if (wanted) client.setQueryData(queryKey, await put("/api/spaces/{space_id}/retention", { path, body: wanted }));
       store.dispatch({ type: "space", space: await patch("/api/spaces/{space_id}", { path, body: { name: name.trim(), private: hidden, floor } }) });
       onClose();
     } catch (problem) {
-      setError(inWords(problem));
+      setError(problem);
       setBusy(false);
     }
   };
   return (
     <Dialog title="Space settings" onClose={onClose}>
       <form onSubmit={(event) => void submit(event)} className={css.form}>
-        <TextField label="Name" required autoFocus value={name} error={error} onChange={(event) => setName(event.target.value)} />
+        <TextField label="Name" required autoFocus maxLength={120} value={name} onChange={(event) => setName(event.target.value)} />
         <Checkbox
           label="Private"
           hint="Only members can see this space."
@@ -57,6 +58,11 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
           </Select>
         )}
         {told && <Keeping told={told} chosen={keeping ?? chosenFrom(told)} onChoose={setKeeping} />}
+        {error !== null && (
+          <p className={css.fault} role="alert">
+            {inWords(error)}
+          </p>
+        )}
         <DialogFoot onCancel={onClose}>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim() || (keeping !== null && wanted === null)}>
             Save

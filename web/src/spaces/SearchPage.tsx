@@ -8,6 +8,7 @@ import { Page } from "../shell/Page";
 import { Avatar } from "../ui/Avatar";
 import { Button } from "../ui/Button";
 import { Select, TextField } from "../ui/Field";
+import { ShowMore } from "../ui/ShowMore";
 import { Empty, ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { excerpt } from "./excerpt";
@@ -80,13 +81,7 @@ function Found({ q, space, names }: { q: string; space: string; names: ReadonlyM
           </li>
         ))}
       </ul>
-      {found.hasNextPage && (
-        <div className={css.more}>
-          <Button busy={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
-            Show more
-          </Button>
-        </div>
-      )}
+      <ShowMore pages={found} />
     </>
   );
 }
