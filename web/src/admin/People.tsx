@@ -4,6 +4,7 @@ import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { type Entity, patch, post, remove } from "../denizen/api";
 import { useEntities, useMe } from "../denizen/hooks";
+import { useRequestKey } from "../denizen/requestKey";
 import { handleFrom } from "../agents/handles";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
@@ -144,11 +145,12 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
   const [name, setName] = useState("");
   const [handle, setHandle] = useState("");
   const [role, setRole] = useState<PersonRole>("member");
-  const [key] = useState(() => crypto.randomUUID());
+  const key = useRequestKey();
   const auto = handleFrom(name);
   const submit = async (): Promise<void> => {
     const chosen = handle.trim().replace(/^@/, "") || undefined;
-    const who = await post("/api/entities", { body: { kind, name, handle: chosen, role: kind === "human" ? role : undefined }, key: `${key} ${name} ${chosen} ${kind} ${role}`.slice(0, 200) });
+    const body = { kind, name, handle: chosen, role: kind === "human" ? role : undefined };
+    const who = await post("/api/entities", { body, key: key.for(body) });
     if (kind === "human") {
       const made = await post("/api/logins", { body: { entity: who.id } });
       onDone({ what: "link", name: who.name, value: made.url });
@@ -177,7 +179,7 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
         spellCheck={false}
         onChange={(event) => setHandle(event.target.value)}
         error={faultOf(act.error, "handle")}
-        hint={`Mentioned as @${handle.replace(/^@/, "") || auto || "…"}.`}
+        hint={name.trim() && !auto && !handle ? "Choose one in Latin letters, such as @mia. Otherwise it is made up." : `Mentioned as @${handle.replace(/^@/, "") || auto || "…"}.`}
       />
       {kind === "human" && (
         <Select

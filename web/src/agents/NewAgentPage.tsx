@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter";
 import { ApiError, get, inWords, post, put, type Schemas } from "../denizen/api";
 import { useAgentsChanged, useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
+import { useRequestKey } from "../denizen/requestKey";
 import { NotForYou } from "../shell/NotForYou";
 import { Page } from "../shell/Page";
 import { isDirect } from "../shell/Sidebar";
@@ -242,7 +243,7 @@ function ZoneField({ value, onChange, error }: { value: string; onChange: (zone:
 
 function useCreate(tell: (faults: Faults) => void): { busy: boolean; run: (wanted: Schemas["CreateAgent"]) => Promise<void> } {
   const [busy, setBusy] = useState(false);
-  const [key, setKey] = useState(() => crypto.randomUUID());
+  const key = useRequestKey();
   const changed = useAgentsChanged();
   const store = useStore();
   const say = useToast();
@@ -250,15 +251,13 @@ function useCreate(tell: (faults: Faults) => void): { busy: boolean; run: (wante
   const run = async (wanted: Schemas["CreateAgent"]): Promise<void> => {
     setBusy(true);
     try {
-      const agent = await post("/api/agents", { body: wanted, key });
+      const agent = await post("/api/agents", { body: wanted, key: key.for(wanted) });
       const space = await put("/api/agents/{agent_id}/space", { path: { agent_id: agent.id } });
       store.dispatch({ type: "space", space });
       void changed();
       say(`${agent.name} created. Say hello.`);
       go(`/s/${space.id}`);
     } catch (error) {
-      // What is changed now is another request, unless it was not heard at all.
-      if (!(error instanceof ApiError && error.passing)) setKey(crypto.randomUUID());
       setBusy(false);
       showFaults(tell, faultsOf(error));
     }

@@ -1,8 +1,10 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
+import { handleFrom } from "../agents/handles";
 import { ApiError, inWords, post } from "../denizen/api";
 import { useAgentsChanged } from "../denizen/hooks";
+import { useRequestKey } from "../denizen/requestKey";
 import { whole } from "../ui/amounts";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
@@ -18,10 +20,13 @@ export function ForkDialog({ at, onClose }: { at: number; onClose: () => void })
   const changed = useAgentsChanged();
   const [name, setName] = useState(`${agent.name} at ${at}`);
   const [handle, setHandle] = useState<string | null>(null);
-  const [key] = useState(() => crypto.randomUUID());
+  const key = useRequestKey();
   const chosen = handle ?? handleFrom(name);
   const forking = useMutation({
-    mutationFn: () => post("/api/agents/{agent_id}/fork", { path: { agent_id: agent.id }, body: { handle: chosen, name: name.trim(), at }, key: `${key} ${chosen}` }),
+    mutationFn: () => {
+      const body = { handle: chosen, name: name.trim(), at };
+      return post("/api/agents/{agent_id}/fork", { path: { agent_id: agent.id }, body, key: key.for(body) });
+    },
     onSuccess: async (made) => {
       await changed();
       say(`${made.name} created with the history of ${agent.name} up to cycle ${whole(at)}.`);
@@ -56,12 +61,4 @@ function wrongs(error: unknown): { name?: string; handle?: string; rest?: string
   if (error.code === "handle_taken") return { handle: error.detail };
   const found = Object.fromEntries(error.errors.map((each) => [each.field, each.message]));
   return found.name || found.handle ? found : { rest: error.detail };
-}
-
-export function handleFrom(name: string): string {
-  return name
-    .toLowerCase()
-    .normalize("NFKD")
-    .replaceAll(/[^a-z0-9]+/g, "-")
-    .replaceAll(/^-+|-+$/g, "");
 }

@@ -1,9 +1,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { handleFrom } from "../agents/handles";
 import { post, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
+import { useRequestKey } from "../denizen/requestKey";
 import { AttachButton, ChosenFiles, DropArea } from "../files/Attaching";
 import { MOST_FILES, useAttachments } from "../files/useAttachments";
 import { dollars, short } from "../ui/amounts";
@@ -19,19 +20,16 @@ export function Composer(): ReactNode {
   const store = useStore();
   const me = useMe();
   const named = useNamed();
-  const key = useRef<{ asked: string; key: string } | null>(null);
+  const key = useRequestKey();
   const everyone = useMemo(() => addressees(panel.advisors), [panel.advisors]);
   const draft = `draft ${me.id} ${panel.id}`;
   const attachments = useAttachments(draft);
   const ask = async (text: string): Promise<void> => {
     const { ready } = attachments;
     const files = ready.map((each) => each.id);
-    // Sent again under the same key it is asked once, whatever had become of the first attempt.
-    const asked = JSON.stringify([text, files]);
-    if (key.current?.asked !== asked) key.current = { asked, key: crypto.randomUUID() };
-    const sent = key.current.key;
-    await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body: { text, files, organizationId: me.organization.id }, key: sent }), (round) => [round]);
-    key.current = null;
+    const body = { text, files, organizationId: me.organization.id };
+    await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body, key: key.for(body) }), (round) => [round]);
+    key.renew();
     attachments.clear(ready);
   };
   return (

@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, get, inWords, post } from "../denizen/api";
 import { useStore } from "../denizen/live";
+import { useRequestKey } from "../denizen/requestKey";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, TextArea, TextField } from "../ui/Field";
@@ -16,7 +17,7 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
   const [names, setNames] = useState("");
   const [hidden, setHidden] = useState(true);
   const { busy, error, run } = useAct();
-  const [key] = useState(() => crypto.randomUUID());
+  const key = useRequestKey();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const advisors = names
@@ -25,7 +26,8 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
       .filter(Boolean)
       .map((each) => ({ name: each, description: "", colour: "", group: "", active: true, reasoning: false }));
     void run(async () => {
-      const made = await post("/api/panels", { body: { name: name.trim(), private: hidden, advisors }, key });
+      const body = { name: name.trim(), private: hidden, advisors };
+      const made = await post("/api/panels", { body, key: key.for(body) });
       store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: made.id } }) });
       onClose();
       go(`/panels/${made.id}`);

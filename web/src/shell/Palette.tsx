@@ -269,7 +269,7 @@ function useMeet(): (who: { id: string; name: string }) => Promise<void> {
     const known = spaces?.find((each) => isDirect(each, me.id) && each.info.members.some((member) => member.id === who.id));
     if (known) return go(`/s/${known.info.id}`);
     try {
-      const space = await post("/api/spaces", { body: { name: `${me.name} and ${who.name}`.slice(0, 120), members: [who.id], private: true }, key: `with ${who.id}` });
+      const space = await post("/api/spaces", { body: { name: `${me.name} and ${who.name}`.slice(0, 120), members: [who.id], private: true } });
       store.dispatch({ type: "space", space });
       go(`/s/${space.id}`);
     } catch (error) {

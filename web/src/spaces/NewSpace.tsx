@@ -3,6 +3,7 @@ import { useLocation } from "wouter";
 import { ApiError, inWords, post } from "../denizen/api";
 import { useEntities, useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
+import { useRequestKey } from "../denizen/requestKey";
 import { Avatar } from "../ui/Avatar";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
@@ -21,12 +22,13 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
   const [hidden, setHidden] = useState(false);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const { busy, error, run } = useAct();
-  const [key] = useState(() => crypto.randomUUID());
+  const key = useRequestKey();
 
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     void run(async () => {
-      const space = await post("/api/spaces", { body: { name: name.trim(), members: [...chosen], private: hidden }, key });
+      const body = { name: name.trim(), members: [...chosen], private: hidden };
+      const space = await post("/api/spaces", { body, key: key.for(body) });
       store.dispatch({ type: "space", space });
       onClose();
       go(`/s/${space.id}`);
