@@ -100,6 +100,17 @@ async def test_what_the_server_refuses_for_now_is_explained_and_tried_again(hous
     await expect(three).to_have_attribute("data-seq", "2")
     assert [each.text for each in await world.denizen.spaces.messages(kitchen)] == ["Two", "Three"]
 
+    # A screen that is loaded only when it is opened.
+    await hers.context.route("**/assets/AgentsPage*", lambda route: route.abort())
+    await page.get_by_role("link", name="Agents").click()
+    await expect(page.get_by_role("main").get_by_role("alert")).to_contain_text(
+        "A part of this page could not be loaded"
+    )
+    await hers.context.unroute("**/assets/AgentsPage*")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("heading", name="Agents", level=1)).to_be_visible()
+    hers.complaints.clear()  # the page logs what broke
+
 
 _HELD_FRAMES = """
   delete window.SharedWorker;  // so that the stream can be held up here

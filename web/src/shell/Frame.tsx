@@ -52,7 +52,7 @@ export function Frame(): ReactNode {
         {trouble && <TroubleBanner trouble={trouble} />}
         <ConnectModelCard />
         <MenuOpener value={() => setOpen(true)}>
-          <Boundary of={path}>
+          <Boundary of={path} title="Not loaded">
             <Suspense fallback={<Waiting />}>
               <Switch>
                 <Route path="/" component={Home} />
