@@ -64,6 +64,11 @@ async def test_someone_is_invited_comes_in_by_the_link_and_is_let_go(house: Hous
     await expect(other.page.get_by_role("link", name="Zoë Лукаш")).to_be_visible()
     await expect(other.page.get_by_role("link", name="Administration")).to_be_visible()
 
+    await page.route("**/api/logins", lambda route: route.fulfill(status=500, body="no"), times=1)
+    await page.get_by_role("button", name="Actions for Zoë Лукаш").click()
+    await page.get_by_role("menuitem", name="Create sign-in link").click()
+    await expect(page.get_by_text("The server sent an unexpected answer (500).")).to_be_visible()
+
     await page.get_by_role("button", name="Actions for Zoë Лукаш").click()
     await page.get_by_role("menuitem", name="Change role").click()
     await page.get_by_label("Member").check()

@@ -174,6 +174,12 @@ async def test_a_stream_that_breaks_is_resumed_without_gaps_or_doubles(house: Ho
     await expect(page.get_by_text("No connection.")).to_be_visible()
     await world.say(sam, "Two", kitchen)
     await world.denizen.spaces.edit_message(first.id, "One, changed", by=sam)
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, body="busy")
+
+    # The first time it asks what has changed, the server is still busy.
+    await page.route("**/messages?*", refuse, times=1)
     await hers.context.set_offline(False)
 
     await expect(page.get_by_role("article", name="Sam: One, changed")).to_be_visible()

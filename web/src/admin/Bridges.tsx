@@ -10,7 +10,7 @@ import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
-import { useAct } from "../ui/useAct";
+import { useAct, useActWithToast } from "../ui/useAct";
 import css from "./admin.module.css";
 import { Confirm, FormDialog, Once, Section } from "./parts";
 
@@ -134,7 +134,7 @@ function Row({ bridge, onOpen, onDone }: { bridge: Bridge; onOpen: (open: Open) 
   const [people, setPeople] = useState(false);
   const paused = bridge.state === "paused";
   const path = { path: { bridge_id: bridge.id } };
-  const act = useAct();
+  const act = useActWithToast();
   const run = (what: () => Promise<unknown>, said: string): void => void act.run(async () => what().then(() => onDone(said)));
   const items = [
     { label: "Connect a room", icon: <Link2 size={16} />, onSelect: () => onOpen({ what: "connect", bridge }) },

@@ -13,7 +13,7 @@ import { Select, TextField } from "../ui/Field";
 import { Menu, type MenuItem } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
-import { useAct } from "../ui/useAct";
+import { useAct, useActWithToast } from "../ui/useAct";
 import css from "./admin.module.css";
 import { Confirm, faultOf, FormDialog, Once, Section } from "./parts";
 
@@ -35,7 +35,7 @@ export function People(): ReactNode {
   const [open, setOpen] = useState<Open | null>(null);
   const changed = (): Promise<void> => client.invalidateQueries({ queryKey: ["entities"] });
   const close = (): void => setOpen(null);
-  const act = useAct();
+  const act = useActWithToast();
   const link = (who: Entity): void =>
     void act.run(async () => {
       const made = await post("/api/logins", { body: { entity: who.id } });

@@ -4,7 +4,7 @@
  * Events are reduced together, once for each frame that the screen can draw, however many come.
  */
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
-import { get, inWords, type Me, type Space } from "./api";
+import { ApiError, get, inWords, type Me, type Space } from "./api";
 import { isName, parse, type StreamEvent } from "./events";
 import { adopt, keep, kept } from "./outbox";
 import { sendWaiting } from "./send";
@@ -170,14 +170,19 @@ export function connect(store: Store): () => void {
       // Without a connection the stream breaks as well, and `ready` comes again. It may be only this that failed.
       if (!isReady) return;
       store.dispatch({ type: "trouble", trouble: inWords(error) });
-      lookingAgain = setTimeout(() => void look(), LOOK_AGAIN_MILLISECONDS);
+      lookAgain();
     }
+  };
+  const lookAgain = (): void => {
+    clearTimeout(lookingAgain);
+    lookingAgain = setTimeout(() => void look(), LOOK_AGAIN_MILLISECONDS);
   };
   const lookAt = async (id: string): Promise<void> => {
     try {
       store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: id } }) });
-    } catch {
-      // Left meanwhile: `space.left` says so.
+    } catch (error) {
+      // Left meanwhile: `space.left` says so. Otherwise it is not known yet who is in it.
+      if (isReady && error instanceof ApiError && error.passing) lookAgain();
     }
   };
   const gone = (): void => {

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Ellipsis, KeyRound, Link2, LogOut, Monitor, Pencil, Plus, RotateCw, Trash2 } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
+import { Confirm, Once } from "../admin/parts";
 import { get, inWords, patch, post, remove, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
@@ -9,7 +10,6 @@ import { signOut } from "../shell/signOut";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
-import { Code } from "../ui/Code";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Select, TextField } from "../ui/Field";
 import { Menu } from "../ui/Menu";
@@ -138,12 +138,7 @@ function Ways(): ReactNode {
           }}
         />
       )}
-      {shown && (
-        <Dialog title={shown.title} onClose={() => setShown(null)} footer={<Button onClick={() => setShown(null)}>Done</Button>}>
-          <p>{shown.note}</p>
-          <Code text={shown.text} label="Secret" />
-        </Dialog>
-      )}
+      {shown && <Once title={shown.title} about={shown.note} label="Secret" value={shown.text} onClose={() => setShown(null)} />}
     </>
   );
 }
@@ -163,27 +158,17 @@ function TokenList({ tokens, onChanged, onSecret }: { tokens: Token[]; onChanged
 
 function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () => void; onSecret: (made: Schemas["TokenCreated"]) => void }): ReactNode {
   const me = useMe();
-  const toast = useToast();
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<"revoke" | "rotate" | null>(null);
   const path = { token_id: token.id };
   const here = token.id === me.token.id;
   const revoke = async (): Promise<void> => {
-    try {
-      await remove("/api/tokens/{token_id}", { path });
-      if (here) location.assign(`${base}/login`);
-      setAsking(false);
-      onChanged();
-    } catch (error) {
-      toast(inWords(error));
-    }
+    await remove("/api/tokens/{token_id}", { path });
+    if (here) location.assign(`${base}/login`);
+    onChanged();
   };
   const rotate = async (): Promise<void> => {
-    try {
-      onSecret(await post("/api/tokens/{token_id}/rotate", { path }));
-      onChanged();
-    } catch (error) {
-      toast(inWords(error));
-    }
+    onSecret(await post("/api/tokens/{token_id}/rotate", { path }));
+    onChanged();
   };
   const session = token.kind === "session";
   return (
@@ -213,27 +198,21 @@ function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () 
         label={`Actions for ${session ? "this browser" : token.name}`}
         icon={<Ellipsis size={17} />}
         items={[
-          ...(session ? [] : [{ label: "Replace secret", icon: <RotateCw size={16} />, onSelect: () => void rotate() }]),
-          { label: "Revoke", icon: <Trash2 size={16} />, onSelect: () => setAsking(true), danger: true },
+          ...(session ? [] : [{ label: "Replace secret", icon: <RotateCw size={16} />, onSelect: () => setAsking("rotate") }]),
+          { label: "Revoke", icon: <Trash2 size={16} />, onSelect: () => setAsking("revoke"), danger: true },
         ]}
       />
-      {asking && (
-        <Dialog
-          title={`Revoke “${session ? "Browser" : token.name}”?`}
-          onClose={() => setAsking(false)}
-          footer={
-            <>
-              <Button variant="quiet" onClick={() => setAsking(false)}>
-                Cancel
-              </Button>
-              <Button variant="danger" onClick={() => void revoke()}>
-                Revoke
-              </Button>
-            </>
-          }
-        >
-          <p>Revoked. {here && "You are signed out here."}</p>
-        </Dialog>
+      {asking === "revoke" && (
+        <Confirm title={`Revoke “${session ? "Browser" : token.name}”?`} action="Revoke" onConfirm={revoke} onClose={() => setAsking(null)}>
+          <p>
+            {session ? "That browser is signed out at once." : "Programs that use it lose access at once."} This cannot be undone. {here && "You are signed in with it: you will be signed out."}
+          </p>
+        </Confirm>
+      )}
+      {asking === "rotate" && (
+        <Confirm title={`Replace the secret of “${token.name}”?`} action="Replace secret" danger={false} onConfirm={rotate} onClose={() => setAsking(null)}>
+          <p>The old secret stops working at once. The new one is shown only once.</p>
+        </Confirm>
       )}
     </div>
   );

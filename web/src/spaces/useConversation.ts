@@ -71,8 +71,19 @@ export function useConversation(id: string, at: number | null): Conversation {
     if (known) begin();
   }, [known, begin]);
   useEffect(() => {
-    // Edits and deletions are told once: whoever was away looks again.
-    if (stale > 0 && open) void readAgain(store, id, stale).catch(() => undefined);
+    if (stale === 0 || !open) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let ended = false;
+    // Edits and deletions are told once: whoever was away looks again, until that succeeds.
+    const again = (): void =>
+      void readAgain(store, id, stale).catch((problem: unknown) => {
+        if (!ended && problem instanceof ApiError && problem.passing) timer = setTimeout(again, RETRY_MS);
+      });
+    again();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
   }, [stale, open, store, id]);
 
   const retry = useCallback(() => {
