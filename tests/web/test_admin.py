@@ -80,6 +80,7 @@ async def test_someone_is_invited_comes_in_by_the_link_and_is_let_go(house: Hous
     await expect(row).to_have_count(0)
     await other.page.reload()
     await expect(other.page.get_by_label("Access token or link")).to_be_visible()
+    await expect(other.page.get_by_text("Your session has ended.")).to_be_visible()
 
 
 async def test_a_token_is_made_shown_once_given_a_new_secret_and_revoked(house: House, visit: Visit) -> None:

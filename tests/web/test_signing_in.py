@@ -38,7 +38,11 @@ async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: Ho
     login = (await house.call("POST", "/api/logins", noor, json={})).json()
     hers, thief = await visit(noor, signed_in=False), await visit(noor, signed_in=False)
 
+    # A server that is busy has not used it up: it can be sent again.
+    await hers.page.route("**/api/session", lambda route: route.fulfill(status=503, body="busy"), times=1)
     page = await hers.open(f"/login#{login['secret']}")
+    await expect(page.get_by_role("alert")).to_contain_text("The server sent an unexpected answer (503).")
+    await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
     assert login["secret"] not in page.url
     # A newcomer types, and is heard.

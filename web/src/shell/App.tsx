@@ -35,12 +35,23 @@ function Door(): ReactNode {
   const client = useQueryClient();
   const [path, go] = useLocation();
   const me = useQuery<Me | null>({ queryKey: ["me"], queryFn: whoAmI, staleTime: Infinity });
-  useEffect(() => whenSignedOut(() => client.setQueryData(["me"], null)), [client]);
+  const [ended, setEnded] = useState(false);
+  useEffect(
+    () =>
+      whenSignedOut(() => {
+        // Without a key nobody was signed in here.
+        if (hasPageKey()) setEnded(true);
+        client.setQueryData(["me"], null);
+      }),
+    [client],
+  );
 
   if (path === "/login" || me.data === null) {
     return (
       <SignIn
+        ended={ended}
         onSignedIn={(who) => {
+          setEnded(false);
           // What someone else saw here before is gone.
           client.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
           client.setQueryData(["me"], who);

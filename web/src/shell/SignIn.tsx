@@ -6,12 +6,12 @@ import { TextField } from "../ui/Field";
 import css from "./shell.module.css";
 import { base } from "../denizen/base";
 
-const USED = "This link was already used, or it is older than ten minutes. Get a new one with: denizen login";
+const USED = "This link was already used, or it is older than ten minutes. Ask an admin for a new one, or get it with: denizen login";
 
 const NO_COOKIE = "This browser did not keep the cookie of the session. Allow cookies for this address, then sign in again.";
 
-/** Signs in with what stands behind the # of the address, or with a token that is typed. */
-export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactNode {
+/** Signs in with what stands behind the # of the address, or with a token that is typed. `ended`: one was signed in. */
+export function SignIn({ ended, onSignedIn }: { ended: boolean; onSignedIn: (me: Me) => void }): ReactNode {
   const [secret, setSecret] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
@@ -25,7 +25,10 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
       const session = await post("/api/session", { body: { secret: given } });
       keepPageKey(session.page_key);
     } catch (problem) {
-      setError(given.startsWith("dzl_") ? USED : inWords(problem));
+      const isRefused = problem instanceof ApiError && problem.status === 401;
+      setError(isRefused && given.startsWith("dzl_") ? USED : inWords(problem));
+      // What was not looked at can be sent again.
+      if (!isRefused) setSecret(given);
       setBusy(false);
       return;
     }
@@ -55,6 +58,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
       <form className={css.signIn} onSubmit={submit}>
         <img src={`${base}/icon.svg`} alt="" width={44} height={44} />
         <h1>Denizen</h1>
+        {ended && <p role="status">Your session has ended. What you have not sent is kept in this browser.</p>}
         {provider && (
           <>
             <a className={buttonClass("primary")} href={provider.sign_in}>
@@ -81,7 +85,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
           Sign in
         </Button>
         <p className={css.aside}>
-          No token? On the machine that runs this server, <code>denizen login</code> prints a link.
+          No token? Ask an admin for a sign-in link. On the machine that runs this server, <code>denizen login</code> prints one.
         </p>
       </form>
     </main>
