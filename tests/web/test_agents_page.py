@@ -46,6 +46,12 @@ async def test_an_agent_is_made_from_a_template_and_one_is_alone_with_it(house: 
     await page.get_by_label("Name", exact=True).fill("Véra Ström")
     await expect(page.get_by_text("Mentioned as @vera-strom")).to_be_visible()
 
+    # Like a draft, what is filled in stays during a look at another screen.
+    await page.get_by_role("link", name="Kitchen").click()
+    await expect(page.get_by_label("Message to Kitchen")).to_be_visible()
+    await visitor.turn_to("/agents/new")
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("Véra Ström")
+    await expect(page.get_by_label("Role")).to_have_value(re.compile("^You review texts"))
     # A model whose key is not there says what it needs.
     await page.get_by_label("Model", exact=True).select_option("another")
     await page.get_by_label("Model name").fill("cohere:command-r")

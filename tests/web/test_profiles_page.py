@@ -53,6 +53,12 @@ async def test_an_owner_tries_changes_and_resets_profiles(house: House, visit: V
     await dialog.get_by_label("Instructions").fill("Answer in one word.")
     await visitor.check_accessibility()
     await dialog.get_by_role("button", name="Apply").click()
+    # They stay during a look at another screen.
+    await visitor.turn_to("/admin/people")
+    await expect(page.get_by_role("list", name="People and services")).to_be_visible()
+    await visitor.turn_to("/admin/profiles")
+    await expect(page.get_by_text("Unsaved changes.")).to_be_visible()
+    await message.fill("I am in a hurry.")
     await page.get_by_role("button", name="New rule").click()
     await dialog.get_by_label("Name").fill("in-a-hurry")
     await dialog.get_by_label("Preset").select_option("One word")

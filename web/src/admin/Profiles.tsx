@@ -9,6 +9,7 @@ import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
+import { useKept } from "../ui/useKept";
 import css from "./admin.module.css";
 import { Confirm, Fault, Section } from "./parts";
 import { conditionWords, DEFAULT_REVIEW_TURNS, nameOf, type Preset, type PresetFile, presetText, type Routing, rulesInOrder, withoutPreset } from "./presets";
@@ -37,7 +38,7 @@ function Editor({ told }: { told: Told }): ReactNode {
   const say = useToast();
   const act = useAct();
   const saved = told.document as unknown as PresetFile;
-  const [draft, setFile] = useState<PresetFile | null>(null);
+  const [draft, setFile] = useKept<PresetFile | null>("profiles", "file", null);
   const [open, setOpen] = useState<Open | null>(null);
   const owner = me.role === "owner";
   const changed = draft !== null;

@@ -14,10 +14,14 @@ import { Button } from "../ui/Button";
 import { Checkbox, TextArea, TextField } from "../ui/Field";
 import { Skeleton } from "../ui/States";
 import { useToast } from "../ui/Toast";
+import { useForget, useKept } from "../ui/useKept";
 import css from "./agents.module.css";
 import { handleFault, handleFrom } from "./handles";
 import { ModelField } from "./ModelField";
 import { type Template, TEMPLATES } from "./templates";
+
+/** Under this name what was filled in is kept. */
+const FORM = "new agent";
 
 type Faults = Partial<Record<"name" | "handle" | "purpose" | "instructions" | "model" | "tools" | "spaces" | "zone" | "other", string>>;
 
@@ -28,15 +32,16 @@ export default function NewAgentPage(): ReactNode {
 
 /** From a template to the first word with it. */
 function NewAgent(): ReactNode {
-  const [template, setTemplate] = useState<Template>(TEMPLATES[0]!);
-  const [name, setName] = useState(template.name);
-  const [handle, setHandle] = useState<string | null>(null);
-  const [purpose, setPurpose] = useState(template.purpose);
-  const [instructions, setInstructions] = useState(template.instructions);
-  const [model, setModel] = useState("default");
-  const [zone, setZone] = useState(() => Intl.DateTimeFormat().resolvedOptions().timeZone);
-  const [tools, setTools] = useState<ReadonlySet<string>>(new Set());
-  const [spaces, setSpaces] = useState<ReadonlySet<string>>(new Set());
+  const [template, setTemplate] = useKept<Template>(FORM, "template", TEMPLATES[0]!);
+  const [name, setName] = useKept(FORM, "name", template.name);
+  const [handle, setHandle] = useKept<string | null>(FORM, "handle", null);
+  const [purpose, setPurpose] = useKept(FORM, "purpose", template.purpose);
+  const [instructions, setInstructions] = useKept(FORM, "instructions", template.instructions);
+  const [model, setModel] = useKept(FORM, "model", "default");
+  const [zone, setZone] = useKept(FORM, "zone", Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const [tools, setTools] = useKept<ReadonlySet<string>>(FORM, "tools", new Set());
+  const [spaces, setSpaces] = useKept<ReadonlySet<string>>(FORM, "spaces", new Set());
+  const forget = useForget(FORM);
   const [faults, setFaults] = useState<Faults>({});
   const create = useCreate(setFaults);
   const chosen = handle ?? handleFrom(name);
@@ -139,7 +144,7 @@ function NewAgent(): ReactNode {
         </p>
       )}
       <div className={css.foot}>
-        <Link href="/agents" className={css.cancel}>
+        <Link href="/agents" className={css.cancel} onClick={forget}>
           Cancel
         </Link>
         <Button type="submit" variant="primary" busy={create.busy}>
@@ -243,6 +248,7 @@ function ZoneField({ value, onChange, error }: { value: string; onChange: (zone:
 
 function useCreate(tell: (faults: Faults) => void): { busy: boolean; run: (wanted: Schemas["CreateAgent"]) => Promise<void> } {
   const [busy, setBusy] = useState(false);
+  const forget = useForget(FORM);
   const key = useRequestKey();
   const changed = useAgentsChanged();
   const store = useStore();
@@ -255,6 +261,7 @@ function useCreate(tell: (faults: Faults) => void): { busy: boolean; run: (wante
       const space = await put("/api/agents/{agent_id}/space", { path: { agent_id: agent.id } });
       store.dispatch({ type: "space", space });
       void changed();
+      forget();
       say(`${agent.name} created. Say hello.`);
       go(`/s/${space.id}`);
     } catch (error) {

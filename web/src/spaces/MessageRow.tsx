@@ -273,7 +273,10 @@ function Quote({ id }: { id: string }): ReactNode {
 function Editor({ message }: { message: Message }): ReactNode {
   const around = useAround();
   const store = useStore();
-  const [text, setText] = useState(() => unsavedEdits.get(message.id)?.text ?? message.text);
+  const [text, setText] = useState(() => {
+    const unsaved = unsavedEdits.get(message.id);
+    return unsaved?.by === around.me.id ? unsaved.text : message.text;
+  });
   const { busy, run } = useActWithToast();
   const end = (): void => {
     unsavedEdits.delete(message.id);
@@ -310,7 +313,7 @@ function Editor({ message }: { message: Message }): ReactNode {
         onFocus={(event) => event.target.setSelectionRange(text.length, text.length)}
         onChange={(event) => {
           setText(event.target.value);
-          unsavedEdits.set(message.id, { space: message.space_id, text: event.target.value });
+          unsavedEdits.set(message.id, { by: around.me.id, space: message.space_id, text: event.target.value });
         }}
         onKeyDown={onKeyDown}
       />

@@ -61,7 +61,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const list = useRef<ListHandle>(null);
   const composer = useRef<WriteBoxHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
-  const [editing, setEditing] = useState<string | null>(() => [...unsavedEdits].findLast(([, edit]) => edit.space === id)?.[0] ?? null);
+  const [editing, setEditing] = useState<string | null>(() => [...unsavedEdits].findLast(([, edit]) => edit.space === id && edit.by === me.id)?.[0] ?? null);
   const [dialog, setDialog] = useState<"members" | "came" | "pins" | "rename" | "leave" | null>(null);
   const download = useDownload();
   const mark = useMark(id);

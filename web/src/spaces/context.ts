@@ -20,7 +20,7 @@ export interface Around {
 }
 
 /** What messages are being changed to, by their ids: a row that is scrolled away, or another space, does not lose it. */
-export const unsavedEdits = new Map<string, { space: string; text: string }>();
+export const unsavedEdits = new Map<string, { by: string; space: string; text: string }>();
 
 export const AroundContext = createContext<Around | null>(null);
 
