@@ -213,7 +213,9 @@ async def test_the_sidebar_shows_the_place_that_is_open_however_many_there_are(h
 async def test_a_long_name_leaves_the_box_for_a_message_one_line_high(house: House, visit: Visit) -> None:
     world = house.world
     noor = await world.person("Noor")
-    short, long = await world.space("Tea", noor), await world.space("Everything that has no other room " * 3, noor)
+    ada = await world.agent("Ada Lovelace")
+    long_name = "Everything that has no other room " * 3
+    short, long = await world.space("Tea", noor), await world.space(long_name, noor, ada)
     hers = await visit(noor, size=PHONE)
     heights: list[int] = []
     for space in (short, long):
@@ -222,3 +224,8 @@ async def test_a_long_name_leaves_the_box_for_a_message_one_line_high(house: Hou
         await expect(box).to_be_visible()
         heights.append(await box.evaluate("each => each.clientHeight"))
     assert heights[0] == heights[1]
+
+    # Beside what an agent gets there is still room for its name.
+    await hers.page.get_by_role("button", name="Members: 2").click()
+    name = hers.page.get_by_role("dialog").get_by_role("link", name="Ada Lovelace")
+    assert await name.evaluate("each => each.getClientRects().length") == 1

@@ -52,7 +52,9 @@ export default function McpServers(): ReactNode {
         {(all) =>
           all.length === 0 ? (
             <Empty title="No MCP server needs a sign-in." icon={<PlugZap size={28} aria-hidden />}>
-              <p>Add `sign_in` to an MCP server in the definition of an agent.</p>
+              <p>
+                Add <code>sign_in</code> to an MCP server in the definition of an agent.
+              </p>
             </Empty>
           ) : (
             <ul className={css.rows} aria-label="MCP servers">
