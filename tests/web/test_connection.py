@@ -56,8 +56,7 @@ async def test_what_the_server_refuses_for_now_is_explained_and_tried_again(hous
     world = house.world
     noor = await world.person("Noor")
     kitchen = await world.space("Kitchen", noor)
-    through = (0, "")
-    answers = [through]
+    answers: list[tuple[int, str]] = [(0, "")]
     """To requests that send a message, one after the other; the last one stays."""
 
     async def answer(route: Route) -> None:
@@ -87,13 +86,13 @@ async def test_what_the_server_refuses_for_now_is_explained_and_tried_again(hous
     await expect(one.get_by_role("alert")).to_contain_text(told)
     await hers.check_accessibility()
     # The first is in the way of the second; without it, that is sent by itself, also after an answer that broke off.
-    answers[:] = [(201, '{"id"'), through]
+    answers[:] = [(201, '{"id"'), (0, "")]
     await one.get_by_role("button", name="Discard").click()
     await expect(two).to_have_attribute("data-seq", "1")
     await expect(page.get_by_role("article")).to_have_count(1)
 
     # A proxy of its own mind: what it does not take is not tried again until she says so.
-    answers[:] = [(413, '{"error": "too large"}'), through]
+    answers[:] = [(413, '{"error": "too large"}'), (0, "")]
     await write(page, "Three")
     three = page.get_by_role("article", name="Noor: Three")
     await expect(three.get_by_role("alert")).to_contain_text("Not sent. This is too large for a proxy")
