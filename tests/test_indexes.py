@@ -60,6 +60,17 @@ def test_a_message_is_delivered_without_a_look_at_all_that_waits(ready_sqlite_ur
     ]
 
 
+def test_a_statement_with_numbered_parameters_is_the_one_that_is_explained() -> None:
+    """SQLite runs it with its parameters by number; with their names in these places it is the same text."""
+    for name, each in every_statement().items():
+        sql, in_order = each.sqlite_call
+        names = dict.fromkeys(re.findall(r":(\w+)", each.sqlite))
+        ordered = in_order({name: name for name in names})
+        parts = re.split(r"\?(\d+)", sql)  # every second one is a number
+        parts[1::2] = [f":{ordered[int(number) - 1]}" for number in parts[1::2]]
+        assert "".join(parts) == each.sqlite, name
+
+
 def every_statement() -> dict[str, Statement]:
     found: dict[str, Statement] = {}
     for module in pkgutil.walk_packages(denizen.__path__, "denizen."):

@@ -6,6 +6,7 @@ the index's condition holds. Each statement is compiled once per process.
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 from sqlalchemy import BindParameter, Insert
@@ -21,6 +22,12 @@ from sqlalchemy.sql.elements import ClauseElement
 def sqlite_sql(expression: Executable) -> str:
     """Compiles for SQLite, with parameters like `:name`."""
     return str(_compiled(expression, _SQLITE))
+
+
+def sqlite_numbered_sql(expression: Executable) -> tuple[str, tuple[str, ...]]:
+    """Compiles for SQLite, with parameters like `?1`; returns their names in that order as well."""
+    compiled = _compiled(expression, _SQLITE_NUMBERED)
+    return _NUMBERED.sub(r"?\1", str(compiled)), tuple(compiled.positiontup or ())
 
 
 def postgresql_sql(expression: Executable) -> tuple[str, tuple[str, ...]]:
@@ -70,4 +77,6 @@ class _PsycopgDialect(PGDialect_psycopg):
 
 
 _SQLITE = _SqliteDialect(paramstyle="named")
+_SQLITE_NUMBERED = _SqliteDialect(paramstyle="numeric_dollar")
+_NUMBERED = re.compile(r"\$(\d+)")
 _POSTGRESQL = _PsycopgDialect(paramstyle="numeric_dollar")

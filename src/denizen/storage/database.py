@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from pydantic import JsonValue
@@ -57,10 +58,21 @@ class Statement:
 
     @cached_property
     def sqlite(self) -> str:
-        """With parameters like `:name`."""
+        """With parameters like `:name`: to be read, and explained."""
         from denizen.storage import compiling
 
         return compiling.sqlite_sql(self._for_sqlite)
+
+    @cached_property
+    def sqlite_call(self) -> tuple[str, Callable[[Mapping[str, Params]], Sequence[Params]]]:
+        """The same with parameters like `?1`; and what takes their values in that order from those by name.
+
+        The driver looks up the name of each named parameter, and lets go of the interpreter's lock each time.
+        """
+        from denizen.storage import compiling
+
+        sql, names = compiling.sqlite_numbered_sql(self._for_sqlite)
+        return sql, itemgetter(*names) if len(names) > 1 else lambda params: [params[name] for name in names]
 
     @cached_property
     def postgresql(self) -> tuple[str, tuple[str, ...]]:

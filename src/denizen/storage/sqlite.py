@@ -100,9 +100,10 @@ class SqliteTx:
         return self._execute(statement, params).fetchall()
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
+        sql, in_order = statement.sqlite_call
         try:
-            self._cursor.executemany(statement.sqlite, rows)
-        except sqlite3.Error as error:
+            self._cursor.executemany(sql, map(in_order, rows))
+        except (sqlite3.Error, KeyError) as error:
             self._fail(error)
 
     def note_head(self, kind: str, id: str, position: int, digest: bytes) -> None:
@@ -119,12 +120,15 @@ class SqliteTx:
             self._called.append(key)
 
     def _execute(self, statement: Statement, params: Mapping[str, Params]) -> sqlite3.Cursor:
+        sql, in_order = statement.sqlite_call
         try:
-            return self._cursor.execute(statement.sqlite, params)
-        except sqlite3.Error as error:
+            return self._cursor.execute(sql, in_order(params))
+        except (sqlite3.Error, KeyError) as error:
             self._fail(error)
 
-    def _fail(self, error: sqlite3.Error) -> NoReturn:
+    def _fail(self, error: sqlite3.Error | KeyError) -> NoReturn:
+        if isinstance(error, KeyError):
+            error = sqlite3.ProgrammingError(f"the parameter {error} was not given")
         ours = translate(error, self._path)
         self.error = self.error or ours
         raise ours
