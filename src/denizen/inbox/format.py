@@ -164,9 +164,12 @@ def visible(text: str) -> str:
 
 def quote(text: str) -> str:
     """`text` in quotation marks if it is one line without any, otherwise a block behind the gutter, on new lines."""
-    if '"' not in text and not _LINE_BREAK.search(text):
+    if '"' not in text and text.isprintable():  # then it has no line break either
+        return f'"{text}"'
+    lines = _LINE_BREAK.split(text)
+    if '"' not in text and len(lines) == 1:
         return f'"{visible(text)}"'
-    return "".join(f"\n{GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
+    return "".join(f"\n{GUTTER}{visible(line)}" for line in lines)
 
 
 def own_words(text: str) -> str:

@@ -29,14 +29,13 @@ assert _FOUR == 4  # on every platform that Python 3.11 runs on
 
 def encode(counted: Mapping[int, Mapping[str, int]]) -> bytes:
     """Encode these passages, by number in their order, with the counts of their terms."""
-    gathered: defaultdict[str, array[int]] = defaultdict(lambda: array("H"))
+    gathered: defaultdict[str, list[int]] = defaultdict(list)
     for number, counts in counted.items():
         offset, length = number & (BLOCK - 1), sum(counts.values())
+        shapes = {count: shape(count, length) for count in set(counts.values())}
         for term, count in counts.items():
-            entries = gathered[term]
-            entries.append(offset)
-            entries.append(shape(count, length))
-    return _written((term, little_endian(entries).tobytes()) for term, entries in gathered.items())
+            gathered[term] += (offset, shapes[count])
+    return _written((term, little_endian(array("H", entries)).tobytes()) for term, entries in gathered.items())
 
 
 def join(segments: Iterable[bytes]) -> bytes:

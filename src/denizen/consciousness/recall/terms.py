@@ -14,6 +14,7 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from string import ascii_letters
 from typing import Final, Protocol, cast
 
 VERSION: Final = 1
@@ -83,6 +84,8 @@ _UNSPACED = (
 )
 _RUN = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
 _HUMP = re.compile("[a-z][A-Z]")
+# The same for plain letters, ten times as fast: each small letter as "a", each capital as "A".
+_CASES = str.maketrans(ascii_letters, "a" * 26 + "A" * 26)
 _LONGEST_NAME = 40
 """A longer word with capitals inside is data rather than a name."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -133,7 +136,7 @@ def count_terms(text: str) -> dict[str, int]:
     """The terms of `text`, each with its count, in the order of their first occurrence."""
     folded = fold(text)
     words = folded.translate(_BETWEEN_WORDS).split() if folded.isascii() else _WORD.findall(folded)
-    if _HUMP.search(text):
+    if _has_hump(text):
         words += _parts_of_names(text)
     counts: dict[str, int] = {}
     for word, count in Counter(words).items():
@@ -186,6 +189,10 @@ def words_by_term(text: str) -> dict[str, str]:
 def term_of(word: str) -> str:
     """The term of a folded word; not cached, for words that may not exist."""
     return (_stem(word) if word.isascii() else _ARTICLE.sub("", word, count=1))[:TERM_CHARACTERS]
+
+
+def _has_hump(text: str) -> bool:
+    return "aA" in text.translate(_CASES) if text.isascii() else _HUMP.search(text) is not None
 
 
 def _parts_of_names(text: str) -> Iterator[str]:
