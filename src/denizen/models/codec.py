@@ -22,7 +22,7 @@ def dump(message: ModelMessage) -> str:
     Half of a surrogate pair, which no database and no provider accepts, becomes U+FFFD.
     """
     try:
-        return _adapter().dump_json(message, exclude_none=True).decode()
+        return _writer(type(message)).dump_json(message, exclude_none=True).decode()
     except (PydanticSerializationError, UnicodeEncodeError):
         return _dump_replacing_surrogates(message)
 
@@ -38,6 +38,12 @@ def _adapter() -> TypeAdapter[ModelMessage]:
     from pydantic_ai.messages import ModelMessage
 
     return TypeAdapter(ModelMessage)
+
+
+@cache
+def _writer(kind: type[ModelMessage]) -> TypeAdapter[ModelMessage]:
+    # The adapter of both kinds writes a response twice: strictly, which its usage does not allow, and then again.
+    return TypeAdapter(kind)
 
 
 def _dump_replacing_surrogates(message: ModelMessage) -> str:

@@ -30,7 +30,7 @@ def new_salt() -> bytes:
 
 def _digest(salt: bytes, head: bytes, *parts: str | int | None) -> bytes:
     # No stored text contains NUL, so no two lists of parts are the same bytes.
-    joined = "\0".join("" if part is None else f"={part}" for part in parts)
+    joined = "\0".join(["" if part is None else f"={part}" for part in parts])
     return blake2b(joined.encode("utf-8", "surrogatepass") + b"\0" + head, digest_size=16, salt=salt).digest()
 
 
