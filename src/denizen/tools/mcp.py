@@ -30,6 +30,7 @@ from denizen.errors import AddressRefused, InvalidInput, SignInNeeded, ToolFaile
 from denizen.ids import CallId
 from denizen.masking import without
 from denizen.telemetry.logs import get_logger
+from denizen.tools import whole_lines
 from denizen.tools.elicitation import ServerQuestion
 from denizen.tools.eliciting import Eliciting
 from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport, StoredSignIns, read_sign_in
@@ -614,7 +615,10 @@ async def _program(reach: _Reach, clock: Clock) -> AsyncGenerator[Transport]:  #
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     parameters = StdioServerParameters(
-        command=reach.settings.command or "", args=list(reach.settings.args), env={**inherited, **reach.env}
+        command=reach.settings.command or "",
+        args=list(reach.settings.args),
+        env={**inherited, **reach.env},
+        encoding=whole_lines.register(),
     )
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as end:
