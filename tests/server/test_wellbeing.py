@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import asyncio
 
+from sqlalchemy import text
+
 from denizen import reply, scripted, tool
 from denizen.access import roles
 from denizen.errors import ModelKeyRejected
 from denizen.inbox import parking
 from denizen.inbox.delivery import DEAD_AFTER
-from denizen.storage.database import Tx
+from denizen.storage.database import Tx, statement
 from tests.server.conftest import House
 
 WELL = {"missing": [], "agents": [], "dead": [], "late": [], "alerts": []}
+
+
+async def test_a_full_disk_is_told_rather_than_that_no_instance_thinks(small_house: House) -> None:
+    """Health said to start a server, which was running, or nothing at all."""
+    world = small_house.world
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor)
+
+    def limit(tx: Tx, pages: int) -> None:
+        tx.all(statement(text(f"PRAGMA max_page_count = {pages}")))
+
+    await world.denizen.db.write(limit, 1)  # as few as it has now
+    answer = await small_house.call("POST", f"/api/spaces/{hall.id}/messages", noor, json={"text": "x" * 40_000})
+    assert answer.json()["code"] == "disk_full"
+    [alert] = (await small_house.call("GET", "/api/health", noor)).json()["alerts"]
+    assert alert["code"] == "disk_full"
+    await world.denizen.db.write(limit, 1_000_000)
+    answer = await small_house.call("POST", f"/api/spaces/{hall.id}/messages", noor, json={"text": "x" * 40_000})
+    assert answer.status_code == 201
 
 
 async def test_a_house_says_what_needs_a_person(house: House) -> None:

@@ -138,8 +138,10 @@ async def test_a_commit_that_the_server_refuses_leaves_nothing(postgres_url: str
 async def test_a_full_disk_is_reported(database: Database) -> None:
     """PostgreSQL's own code for it."""
     fill = statement(text("DO $$ BEGIN RAISE disk_full; END $$"))
+    assert not database.is_full
     with pytest.raises(DiskFull, match="is full"):
         await database.write(lambda tx: tx.run(fill))
+    assert database.is_full
 
 
 async def test_a_server_that_goes_away_loses_nothing_and_repeats_nothing(

@@ -273,8 +273,10 @@ async def test_a_full_disk_is_reported_and_nothing_was_written(database: Databas
         tx.all(statement(text(f"PRAGMA max_page_count = {pages}")))
 
     await database.write(limit, 1)  # as few as it has now
+    assert not database.is_full
     with pytest.raises(DiskFull, match="is full"):
         await database.write(put, "a", "x" * 1_000_000)
+    assert database.is_full
     assert await everything(database) == []
     await database.write(limit, 1_000_000)
     await database.write(put, "b", "x" * 1_000_000)

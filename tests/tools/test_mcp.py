@@ -29,7 +29,7 @@ from denizen import call, reply
 from denizen.clock import ManualClock
 from denizen.errors import InvalidInput, ToolFailed
 from denizen.ids import AgentId, CycleId
-from denizen.tools import mcp, mcp_transport
+from denizen.tools import mcp, mcp_transport, whole_lines
 from denizen.tools.mcp import IDLE_SECONDS, McpConnections, _callable_name
 from denizen.tools.mcp_results import LONGEST
 from denizen.tools.outbound import Outbound
@@ -248,8 +248,22 @@ async def test_a_call_cut_off_in_the_middle_is_made_again_only_if_that_does_no_h
 
 
 async def told(tool: OutsideTool) -> str:
+    return await failure(tool)
+
+
+async def test_an_answer_that_is_too_long_fails_its_call_and_no_other(connections: McpConnections, tmp_path: Path):
+    """The process was busy for a minute with an answer of 50 MB, because its text was joined again for each piece."""
+    tools = await offered(connections, program(tmp_path))
+    assert "The answer is larger than 16 MB." in await failure(tools["long"], characters=whole_lines.LINE_BYTES)
+    whole = await use(tools["long"], characters=whole_lines.LINE_BYTES // 2)
+    assert whole.startswith("xxx")
+    assert await use(tools["add"], a=1, b=1) == "2"
+    assert len(started(tmp_path)) == 1
+
+
+async def failure(tool: OutsideTool, **arguments: Any) -> str:
     with pytest.raises(ToolFailed) as failed:
-        await use(tool)
+        await use(tool, **arguments)
     return str(failed.value)
 
 

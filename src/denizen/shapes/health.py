@@ -62,6 +62,7 @@ class AgentHealth(Value):
 
 AlertCode = Literal[
     "data_missing",
+    "disk_full",
     "not_ready",
     "nobody_thinks",
     "agents_unable",

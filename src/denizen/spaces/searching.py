@@ -49,7 +49,7 @@ class SearchedWords:
     def __init__(self, query: str) -> None:
         self.words = tuple(dict.fromkeys(_WORD.findall(_folded(query))))
         if not self.words:
-            raise InvalidInput("q: give at least one word to search for.")
+            raise InvalidInput("Give at least one word to search for.")
         self._whole = [
             re.compile(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])") for word in self.words if not _UNSPACED.search(word)
         ]
@@ -120,7 +120,7 @@ _LARGEST: Final = 2**62
 
 
 def _no_cursor() -> InvalidInput:
-    return InvalidInput("before: this is no place where a search stopped. Give what `next` said.")
+    return InvalidInput("before: no search has stopped there. Give what `next` said.")
 
 
 def _name(space_id: SpaceId) -> bytes:

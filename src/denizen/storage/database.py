@@ -256,6 +256,11 @@ class Database(Protocol):
     """What was stored before and was missing when it was opened, as a sentence; None if nothing is known to be."""
 
     @property
+    def is_full(self) -> bool:
+        """Whether writes fail because its disk is full."""
+        ...
+
+    @property
     def blobs(self) -> Database:
         """Where the contents of files are: another database on SQLite, this one on PostgreSQL.
 

@@ -47,7 +47,7 @@ from denizen.storage.postgresql_errors import (
     may_pass,
     translate,
 )
-from denizen.storage.work import Job, hand_back
+from denizen.storage.work import FullDisk, Job, hand_back
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -194,6 +194,7 @@ class PostgresqlDatabase:
         self.commits = 0
         self.writes = 0
         self.missing: str | None = None
+        self._full_disk = FullDisk()
         # Instances on several machines share the server's clock; a clock given by a test is kept.
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._announce = announce
@@ -222,6 +223,10 @@ class PostgresqlDatabase:
     @property
     def blobs(self) -> PostgresqlDatabase:
         return self
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self._full_disk)
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()))
@@ -281,6 +286,7 @@ class PostgresqlDatabase:
                 call.job.fail(error)
                 if self._deadline.missed or (self._closing and line.trouble is not None and is_lost(line.trouble)):
                     self._fail_queued(error)
+            self._full_disk.note([call.job])
             hand_back(self._loop, self._announce, [call.job])
         line.hang_up()
 

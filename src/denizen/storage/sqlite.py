@@ -27,7 +27,7 @@ from denizen.errors import DatabaseUnavailable, StorageError
 from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx
 from denizen.storage.heads import Head, HeadsFile
 from denizen.storage.sqlite_errors import translate
-from denizen.storage.work import Job, hand_back
+from denizen.storage.work import FullDisk, Job, hand_back
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -155,6 +155,7 @@ class SqliteDatabase:
         self.commits = 0
         self.writes = 0
         self.missing = missing
+        self._full_disk = FullDisk()
         self._heads = heads
         self._path = path
         self._most_readers = readers
@@ -180,6 +181,10 @@ class SqliteDatabase:
         self._one_closes = threading.Lock()
         self._threads = [threading.Thread(target=self._write_until_closed, name="sqlite writer", daemon=True)]
         self._threads[0].start()
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self._full_disk) or (self._blobs is not None and self._blobs.is_full)
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()))
@@ -281,6 +286,7 @@ class SqliteDatabase:
                 # Any error must reach every caller, and the thread must survive for the next batch.
                 cursor = _rolled_back(cursor)
                 _fail_all(batch, error, self._path)
+            self._full_disk.note(batch)
             hand_back(self._loop, self._announce, batch)
         self._close(cursor)
         if self._heads is not None:

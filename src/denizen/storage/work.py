@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from denizen.errors import OutcomeUnknown
+from denizen.errors import DiskFull, OutcomeUnknown
 from denizen.storage.database import Announce, Announcement, Tx
 from denizen.storage.heads import Head
 from denizen.telemetry.logs import get_logger
@@ -55,6 +56,25 @@ class Job:
         # After an unknown outcome they are kept: what was written may be there, and a hint too many is harmless.
         if not isinstance(error, OutcomeUnknown):
             self.announcements = []
+
+
+FULL_SECONDS: Final = 60.0
+"""For so long after a write failed because the disk is full, it counts as full: smaller writes may succeed."""
+
+
+class FullDisk:
+    """Whether writes fail because the disk is full."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+
+    def note(self, written: Sequence[Job]) -> None:
+        """Takes in how these writes ended. Called on a database thread."""
+        if any(isinstance(job.error, DiskFull) for job in written):
+            self._at = time.monotonic()
+
+    def __bool__(self) -> bool:
+        return self._at is not None and time.monotonic() < self._at + FULL_SECONDS
 
 
 def hand_back(loop: asyncio.AbstractEventLoop, announce: Announce, jobs: Sequence[Job]) -> None:

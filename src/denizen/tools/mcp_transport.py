@@ -20,6 +20,7 @@ import structlog
 from denizen.clock import Clock
 from denizen.errors import AddressRefused, SignInNeeded
 from denizen.masking import without
+from denizen.tools import whole_lines
 from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport
 from denizen.tools.outbound import Outbound
 from denizen.tools.settings import McpOAuth, McpServer
@@ -96,7 +97,10 @@ async def _program(reach: McpReach, clock: Clock) -> AsyncGenerator[Transport]: 
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     parameters = StdioServerParameters(
-        command=reach.settings.command or "", args=list(reach.settings.args), env={**inherited, **reach.env}
+        command=reach.settings.command or "",
+        args=list(reach.settings.args),
+        env={**inherited, **reach.env},
+        encoding=whole_lines.register(),
     )
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as end:

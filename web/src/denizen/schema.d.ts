@@ -4297,7 +4297,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "data_missing" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent" | "mcp_unreachable" | "context_too_large";
+            code: "data_missing" | "disk_full" | "not_ready" | "nobody_thinks" | "agents_unable" | "panels_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent" | "mcp_unreachable" | "context_too_large";
             /** Text */
             text: string;
         };

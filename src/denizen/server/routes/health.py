@@ -57,5 +57,6 @@ async def get_health(
         missing=[*await runtime.missing()],
         answering=runtime.instance,
         lost=runtime.db.missing,
+        disk_full=runtime.db.is_full,
         mcp=runtime.mcp_troubles(home),
     )

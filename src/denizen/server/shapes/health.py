@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from denizen.agents.fitness import Fitness
 from denizen.agents.health import SHOWN, Health, Instance, Trouble
@@ -47,9 +47,12 @@ def health_out(
     missing: list[str],
     answering: str,
     lost: str | None = None,
+    disk_full: bool = False,
     mcp: Sequence[McpTrouble] = (),
 ) -> HealthOut:
-    """`lost`: what the database has lost, as a sentence. `mcp`: the MCP servers that this instance cannot reach."""
+    """`lost`: what the database has lost, as a sentence. `disk_full`: whether it cannot be written to.
+    `mcp`: the MCP servers that this instance cannot reach.
+    """
     shown = sorted([agent_health_out(each, now) for each in agents], key=lambda each: not each.needs_a_person)
     return HealthOut(
         version=version,
@@ -61,11 +64,23 @@ def health_out(
         late=[trouble_out(each) for each in found.late],
         alerts=[
             *([AlertOut(code="data_missing", text=lost)] if lost is not None else []),
-            *(AlertOut(code=code, text=text) for code, text in _alerts(found, missing, shown, now)),
+            *([AlertOut(code="disk_full", text=_DISK_FULL)] if disk_full else []),
+            # On a full disk no instance can say that it thinks.
+            *(
+                AlertOut(code=code, text=text)
+                for code, text in _alerts(found, missing, shown, now)
+                if not (disk_full and code == "nobody_thinks")
+            ),
             *(AlertOut(code="context_too_large", text=text) for text in _contexts_too_large(agents)),
             *(AlertOut(code="mcp_unreachable", text=_unreachable(each)) for each in mcp[:NAMED]),
         ],
     )
+
+
+_DISK_FULL: Final = (
+    "The disk of the database is full: nothing can be written, and no agent answers. Free some room; then everything "
+    "goes on by itself."
+)
 
 
 def _contexts_too_large(agents: Sequence[Fitness]) -> list[str]:
