@@ -23,6 +23,8 @@ SAID = (
     "We call getUserName before the page is drawn.",
     "Błażej keeps bees in Łódź.",
     "My sister paints the fence.",
+    "The Wi-Fi in the cabin is slow.",
+    "I sent the landlord an email.",
 )
 OTHERWISE = tuple(f"Nothing much on day {number}, it rained and rained." for number in range(60))
 
@@ -41,12 +43,15 @@ OTHERWISE = tuple(f"Nothing much on day {number}, it rained and rained." for num
         ("user name", 4),
         ("getusername", 4),
         ("Blazej", 5),
+        ("wifi", 7),
+        ("Wi\u2011Fi", 7),
+        ("which e-mails", 8),
     ],
 )
 async def test_a_word_is_found_as_it_is_spelled_otherwise(
     ready_sqlite_url: str, query: str, found: int, settled: bool
 ) -> None:
-    """Without accents, with one letter wrong, as a compound, without an article, by a part of its name."""
+    """Without accents, hyphens or an article, with one letter wrong, as a compound, by a part of its name."""
     async with house(ready_sqlite_url) as runtime:
         ada = await an_agent(runtime)
         cycles = [[heard(text, minute=at * 1_000)] for at, text in enumerate((*SAID, *OTHERWISE))]

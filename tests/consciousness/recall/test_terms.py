@@ -29,6 +29,8 @@ from denizen.consciousness.recall.terms import (
             "getUserName, parseHTTPDate",
             {"getusernam": 1, "parsehttpd": 1, "get": 1, "user": 1, "name": 1, "pars": 1, "http": 1, "date": 1},
         ),
+        ("Wi-Fi, e\u2011mails", {"wi": 1, "fi": 1, "wifi": 1, "e": 1, "mail": 1, "email": 1}),
+        ("2026-03-05 a-name-that-is-as-long-as-a-file", {"2026": 1, "03": 1, "05": 1, "name": 1, "long": 1, "file": 1}),
         ("والكتاب الكتاب كتاب كِتَاب", {"كتاب": 4}),
         ("一昨日", {"一昨": 1, "昨日": 1}),
         ("がんばれ 각각", {"がん": 1, "んば": 1, "ばれ": 1, "각각": 1}),

@@ -18,7 +18,7 @@ from denizen.consciousness.recall.cues import Period
 from denizen.consciousness.recall.postings import ENTRY_BYTES, block_of, columns, pack, rarity, shape, weigh
 from denizen.consciousness.recall.settling import Extent
 from denizen.consciousness.recall.spelling import compounds, one_letter_off
-from denizen.consciousness.recall.terms import VERSION, count_terms, older_terms, term_of, words_by_term
+from denizen.consciousness.recall.terms import count_terms, older_terms, term_of, words_by_term
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, select_where, statement, value
 from denizen.storage.schema import passages, postings
@@ -76,7 +76,7 @@ class PostingList(NamedTuple):
 
 def score(tx: Tx, agent_id: AgentId, life: Extent, query: str, period: Period | None = None) -> Scored:
     """The score of each passage. With a `period`, passages far from it in time may be left out."""
-    older = older_terms(query) if life.terms < VERSION else ()
+    older = older_terms(query) if life.terms == 0 else ()
     terms = list(dict.fromkeys((*count_terms(query), *older)))[:_LONGEST_QUESTION]
     recent = settling.unsettled(tx, agent_id, life)
     lengths = {number: sum(counts.values()) for number, counts in recent}
