@@ -15,11 +15,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import structlog
-
 from denizen.clock import Clock
 from denizen.errors import AddressRefused, SignInNeeded
 from denizen.masking import without
+from denizen.telemetry.logs import get_logger
 from denizen.tools import whole_lines
 from denizen.tools.mcp_sign_in import SecretStore, SignedInTransport
 from denizen.tools.outbound import Outbound
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from mcp.client.session import ElicitationFnT, MessageHandlerFnT
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-log_line = structlog.get_logger(__name__)
+log_line = get_logger(__name__)
 
 LAST_WORDS: Final = 10
 """How many lines that a program wrote last to its standard error are kept."""
