@@ -1,7 +1,10 @@
+import { Plus } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
 import { useConnection, useSpaces, useTrouble } from "../denizen/hooks";
+import { NewSpace } from "../spaces/NewSpace";
 import { SpacePage } from "../spaces/SpacePage";
+import { Button } from "../ui/Button";
 import { Empty, Skeleton } from "../ui/States";
 import { Boundary } from "./Boundary";
 import { ConnectModelCard } from "./ConnectModelCard";
@@ -80,6 +83,7 @@ export function Frame(): ReactNode {
 /** Where one was last, or the first space there is. */
 function Home(): ReactNode {
   const spaces = useSpaces();
+  const [making, setMaking] = useState(false);
   if (spaces === null) return <Waiting />;
   const last = localStorage.getItem(LAST_SPACE);
   const found = spaces.find((each) => each.info.id === last) ?? spaces[0];
@@ -87,8 +91,12 @@ function Home(): ReactNode {
   return (
     <Page title="Welcome">
       <Empty title="No spaces yet.">
-        <p>Create one with + next to Spaces, or ask someone to add you to theirs.</p>
+        <p>Create one, or ask someone to add you to theirs.</p>
+        <Button variant="primary" icon={<Plus size={16} />} onClick={() => setMaking(true)}>
+          New space
+        </Button>
       </Empty>
+      {making && <NewSpace onClose={() => setMaking(false)} />}
     </Page>
   );
 }
