@@ -40,7 +40,9 @@ from denizen.spaces.directory import Entity, Space
 from requirements import pick_python
 
 AGES = (0, 100, 1_000, 5_000)
-WARM_UP = 30
+WARM_UP = 250
+"""Turns before those that are measured. They fill the write-ahead log once: until then its file grows, and each commit
+has to store where the new part is as well. A server does that only during the first 200 turns after its start."""
 
 
 class Asked:
@@ -93,10 +95,13 @@ async def one_age(folder: Path, age_messages: int, turns: int, database_url: str
 
 
 def write_back(url: str) -> None:
-    """Copies the write-ahead log into the database: what it holds of other turns is written in these ones otherwise."""
+    """Copies the write-ahead log into the database: what it holds of other turns is written in these ones otherwise.
+
+    Its file keeps its length, and is written again from its beginning.
+    """
     if url.startswith("sqlite:///"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA wal_checkpoint(RESTART)")
 
 
 def round_trips(runtime: Runtime) -> int:
