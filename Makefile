@@ -2,9 +2,9 @@
 
 # The Python that .venv is made with: `python3`, or a much faster one of this machine, unless it is named.
 PYTHON ?=
-# Tests also wait for browsers, databases and other processes: with one for each core, two cores stand still for a
-# quarter of the time. Each takes about 1 GB, with its browser.
-WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores > 4 ? 9 : 2 * cores + 1)))
+# One more than the cores, at most nine: tests also wait for browsers and other processes. Each takes about 1 GB with its
+# browser.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores > 8 ? 9 : cores + 1)))
 BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 READY := .venv/.ready
