@@ -443,6 +443,7 @@ async def test_a_space_is_opened_renamed_peopled_and_left(house: House, visit: V
     await expect(other.get_by_role("link", name="Attic")).to_be_visible()
     await dialog.get_by_label("Messages that Ada gets").select_option("mentions")
     await dialog.get_by_role("button", name="Remove Ada").click()
+    await page.get_by_role("dialog", name="Remove Ada?").get_by_role("button", name="Remove").click()
     await expect(dialog.get_by_role("listitem")).to_have_count(2)
     await hers.check_accessibility()
     await page.keyboard.press("Escape")

@@ -285,8 +285,13 @@ async def test_goals_notes_and_plans_are_given_changed_and_taken_away(house: Hou
     await dialog.get_by_role("button", name="Save").click()
     await expect(page.get_by_label("Notes", exact=True)).to_contain_text("without sugar")
     await _choose(page, "Actions for tea", "Delete")
+    await page.get_by_role("dialog", name="Delete “tea”?").get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_label("Notes", exact=True)).to_contain_text("without sugar")
+    await _choose(page, "Actions for tea", "Delete")
+    await page.get_by_role("dialog", name="Delete “tea”?").get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("No notes yet.")).to_be_visible()
     await _choose(page, "Actions for Morning round", "Delete")
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("No plans or timers. Only messages wake it.")).to_be_visible()
 
 

@@ -5,6 +5,7 @@ import { get, post, remove, type Schemas } from "../denizen/api";
 import { useSpaces } from "../denizen/hooks";
 import { Badge, type Tone } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Confirm } from "../ui/Confirm";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
@@ -12,7 +13,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { useAct, useActWithToast } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, FormDialog, Once, Section } from "./parts";
+import { FormDialog, Once, Section } from "./parts";
 
 type Bridge = Schemas["BridgeOut"];
 type Channel = Schemas["ChannelOut"];

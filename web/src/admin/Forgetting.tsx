@@ -5,6 +5,7 @@ import { useEntities, useMe, useSpaces } from "../denizen/hooks";
 import { usePaused } from "../shell/paused";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Fault } from "../ui/Confirm";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { ShowMore } from "../ui/ShowMore";
@@ -13,7 +14,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, Section } from "./parts";
+import { Section } from "./parts";
 
 type Receipt = Schemas["ReceiptOut"];
 type Wanted = Schemas["Forget"];

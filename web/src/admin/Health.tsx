@@ -6,11 +6,12 @@ import { get, post, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { classes } from "../ui/classes";
+import { Fault } from "../ui/Confirm";
 import { Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, Section } from "./parts";
+import { Section } from "./parts";
 import { base } from "../denizen/base";
 
 type Told = Schemas["HealthOut"];

@@ -6,6 +6,7 @@ import { useModels } from "../agents/ModelField";
 import { get, put, remove, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Confirm } from "../ui/Confirm";
 import { Select, TextField } from "../ui/Field";
 import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
@@ -13,7 +14,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, faultOf, FormDialog, Section } from "./parts";
+import { faultOf, FormDialog, Section } from "./parts";
 
 type Key = Schemas["KeyOut"];
 type Open = { what: "set"; name: string; whose: Key["whose"]; known: boolean } | { what: "remove"; key: Key };

@@ -5,13 +5,14 @@ import { CATEGORIES, categoryName, counted, merged } from "../memory/words";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/Code";
+import { Fault } from "../ui/Confirm";
 import { Dialog } from "../ui/Dialog";
 import { Checkbox } from "../ui/Field";
 import { Loaded, Skeleton } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, Section } from "./parts";
+import { Section } from "./parts";
 
 type Switches = Schemas["OrganizationMemoryOut"];
 type Finding = Schemas["FindingOut"];

@@ -6,12 +6,13 @@ import { get, post, put, remove, type Schemas } from "../denizen/api";
 import { dollars, whole } from "../ui/amounts";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Fault } from "../ui/Confirm";
 import { Select, TextField } from "../ui/Field";
 import { Empty, Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, faultOf, Section } from "./parts";
+import { faultOf, Section } from "./parts";
 
 type List = Schemas["AgentModels"];
 type Setup = Schemas["ModelSetupOut"];

@@ -9,13 +9,14 @@ import { handleFrom } from "../agents/handles";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Confirm } from "../ui/Confirm";
 import { Select, TextField } from "../ui/Field";
 import { Menu, type MenuItem } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import { useAct, useActWithToast } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, faultOf, FormDialog, Once, Section } from "./parts";
+import { faultOf, FormDialog, Once, Section } from "./parts";
 
 type PersonRole = "owner" | "admin" | "member";
 type Open = { what: "invite" } | { what: "rename" | "remove" | "role"; who: Entity } | { what: "link" | "secret"; name: string; value: string };

@@ -5,13 +5,14 @@ import { get, post, put, remove, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { Badge } from "../ui/Badge";
 import { Button, IconButton } from "../ui/Button";
+import { Confirm, Fault } from "../ui/Confirm";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import { useKept } from "../ui/useKept";
 import css from "./admin.module.css";
-import { Confirm, Fault, Section } from "./parts";
+import { Section } from "./parts";
 import { conditionWords, DEFAULT_REVIEW_TURNS, nameOf, type Preset, type PresetFile, presetText, type Routing, rulesInOrder, withoutPreset } from "./presets";
 import { FileForm, PresetForm, RuleForm } from "./ProfileForms";
 

@@ -5,12 +5,13 @@ import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { MOST_DAYS } from "../spaces/Keeping";
 import { Button } from "../ui/Button";
+import { Fault } from "../ui/Confirm";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Fault, faultOf, Section } from "./parts";
+import { faultOf, Section } from "./parts";
 
 /** The organization's name, and what holds for all of it. */
 export default function Settings(): ReactNode {

@@ -6,6 +6,7 @@ import { type Entity, get, post, remove, type Schemas } from "../denizen/api";
 import { useEntities, useMe } from "../denizen/hooks";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Confirm } from "../ui/Confirm";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Menu } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
@@ -13,7 +14,7 @@ import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { useAct } from "../ui/useAct";
 import css from "./admin.module.css";
-import { Confirm, faultOf, FormDialog, Once, Section } from "./parts";
+import { faultOf, FormDialog, Once, Section } from "./parts";
 
 type Token = Schemas["KnownToken"];
 type Open = { what: "create" } | { what: "rotate" | "revoke"; token: Token } | { what: "secret"; name: string; value: string };

@@ -1,10 +1,11 @@
-/** What the pages of the administration share: sections, forms, questions before something is gone, secrets shown once. */
+/** What the pages of the administration share: sections, forms, secrets shown once. */
 import type { FormEvent, ReactNode } from "react";
-import { ApiError, inWords } from "../denizen/api";
+import { ApiError } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/Code";
+import { Fault } from "../ui/Confirm";
 import { Dialog, DialogFoot } from "../ui/Dialog";
-import { type Act, useAct } from "../ui/useAct";
+import type { Act } from "../ui/useAct";
 import css from "./admin.module.css";
 
 /** A part of a room: its heading, what it is about, what can be done. */
@@ -29,43 +30,6 @@ export function faultOf(error: unknown, field: string): string | undefined {
   const found = error.errors.find((each) => each.field === field || each.field.startsWith(`${field}.`));
   if (found) return `${found.message.charAt(0).toUpperCase()}${found.message.slice(1)}.`;
   return error.errors.length === 0 && error.detail.startsWith(`${field}: `) ? error.detail.slice(field.length + 2) : undefined;
-}
-
-export function Fault({ error }: { error: unknown }): ReactNode {
-  return error ? (
-    <p role="alert" className={css.fault}>
-      {inWords(error)}
-    </p>
-  ) : null;
-}
-
-interface ConfirmProps {
-  title: string;
-  /** What will be true afterwards. */
-  children: ReactNode;
-  action: string;
-  danger?: boolean;
-  onConfirm: () => Promise<unknown>;
-  /** It was done. */
-  onClose: () => void;
-  /** It was not; by default the same. */
-  onCancel?: () => void;
-}
-
-/** Asks before something is done that cannot be undone. */
-export function Confirm({ title, children, action, danger = true, onConfirm, onClose, onCancel = onClose }: ConfirmProps): ReactNode {
-  const act = useAct();
-  return (
-    <Dialog title={title} onClose={onCancel}>
-      <div className={css.prose}>{children}</div>
-      <Fault error={act.error} />
-      <DialogFoot onCancel={onCancel}>
-        <Button variant={danger ? "danger" : "primary"} busy={act.busy} onClick={() => void act.run(onConfirm).then((done) => done && onClose())}>
-          {action}
-        </Button>
-      </DialogFoot>
-    </Dialog>
-  );
 }
 
 /** A secret, this once. */

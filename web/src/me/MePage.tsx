@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Ellipsis, KeyRound, Link2, LogOut, Monitor, Pencil, Plus, RotateCw, Trash2 } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { Confirm, Once } from "../admin/parts";
+import { Once } from "../admin/parts";
 import { get, inWords, patch, post, remove, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
@@ -10,6 +10,7 @@ import { signOut } from "../shell/signOut";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Confirm } from "../ui/Confirm";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Select, TextField } from "../ui/Field";
 import { Menu } from "../ui/Menu";

@@ -1,9 +1,10 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { CalendarClock, HeartPulse, MoreHorizontal, Pencil, Plus, Timer, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
-import { get, inWords, remove, type Schemas } from "../denizen/api";
+import { get, remove, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Confirm } from "../ui/Confirm";
 import { Menu } from "../ui/Menu";
 import { OutsideLabel } from "../ui/OutsideLabel";
 import { Loaded, Skeleton } from "../ui/States";
@@ -88,6 +89,7 @@ function PlanRow({ plan, onEdit }: { plan: Plan; onEdit: () => void }): ReactNod
       onEdit={plan.kind === "plan" ? onEdit : undefined}
       // A heartbeat is part of the definition.
       onDrop={plan.kind === "heartbeat" ? undefined : () => drop.mutateAsync()}
+      without={`${agent.name} is no longer woken by it.`}
       dropped={`${name} deleted.`}
     >
       <p className={css.itemTitle}>
@@ -123,7 +125,7 @@ function Goals(): ReactNode {
         {(found) => (
           <List empty="No goals yet." count={found.goals.length}>
             {found.goals.map((goal) => (
-              <Item key={goal.number} name={goal.text} onEdit={() => setEdited(goal)} onDrop={() => drop.mutateAsync(goal.number)} dropped="Goal deleted.">
+              <Item key={goal.number} name={goal.text} without={`${agent.name} no longer pursues it.`} onEdit={() => setEdited(goal)} onDrop={() => drop.mutateAsync(goal.number)} dropped="Goal deleted.">
                 <p className={css.itemTitle} data-done={goal.status === "done" || undefined}>
                   {goal.text}
                 </p>
@@ -153,7 +155,7 @@ function Notes(): ReactNode {
         {(found) => (
           <List empty="No notes yet." count={found.notes.length}>
             {found.notes.map((note) => (
-              <Item key={note.key} name={note.key} onEdit={() => setEdited(note)} onDrop={() => drop.mutateAsync(note.key)} dropped="Note deleted.">
+              <Item key={note.key} name={note.key} without={`${agent.name} no longer has it in mind.`} onEdit={() => setEdited(note)} onDrop={() => drop.mutateAsync(note.key)} dropped="Note deleted.">
                 <p className={css.itemTitle}>{note.key}</p>
                 <p className={css.itemText}>{note.text}</p>
                 {note.outside && (
@@ -191,6 +193,8 @@ function List({ empty, count, children }: { empty: string; count: number; childr
 
 interface ItemProps {
   name: string;
+  /** What will be true when it is deleted. */
+  without: string;
   icon?: ReactNode;
   onEdit?: () => void;
   onDrop?: () => Promise<unknown>;
@@ -198,19 +202,23 @@ interface ItemProps {
   children: ReactNode;
 }
 
-function Item({ name, icon, onEdit, onDrop, dropped, children }: ItemProps): ReactNode {
+function Item({ name, without, icon, onEdit, onDrop, dropped, children }: ItemProps): ReactNode {
   const say = useToast();
+  const [asking, setAsking] = useState(false);
   const items = [
     ...(onEdit ? [{ label: "Edit", icon: <Pencil size={16} />, onSelect: onEdit }] : []),
-    ...(onDrop
-      ? [{ label: "Delete", icon: <Trash2 size={16} />, danger: true, onSelect: () => void onDrop().then(() => say(dropped), (error: unknown) => say(inWords(error))) }]
-      : []),
+    ...(onDrop ? [{ label: "Delete", icon: <Trash2 size={16} />, danger: true, onSelect: () => setAsking(true) }] : []),
   ];
   return (
     <li className={css.item}>
       {icon && <span className={css.itemIcon}>{icon}</span>}
       <div className={css.itemBody}>{children}</div>
       {items.length > 0 && <Menu label={`Actions for ${name}`} icon={<MoreHorizontal size={18} />} items={items} />}
+      {asking && onDrop && (
+        <Confirm title={`Delete “${name}”?`} action="Delete" onClose={() => setAsking(false)} onConfirm={() => onDrop().then(() => say(dropped))}>
+          <p>{without} This cannot be undone.</p>
+        </Confirm>
+      )}
     </li>
   );
 }

@@ -3,10 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, ChevronRight } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { get, inWords, post, type Schemas } from "../denizen/api";
+import { get, post, type Schemas } from "../denizen/api";
 import { useSpaces } from "../denizen/hooks";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Fault } from "../ui/Confirm";
 import { inputClass } from "../ui/Field";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
@@ -110,7 +111,7 @@ function Listed({ stance, at }: { stance: Schemas["StandingOut"]; at: string }):
 function TryProfile(): ReactNode {
   const [text, setText] = useState("");
   const [found, setFound] = useState<Schemas["TriedProfile"] | null>(null);
-  const [wrong, setWrong] = useState<string | null>(null);
+  const [wrong, setWrong] = useState<unknown>(null);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     post("/api/profiles/try", { body: { text, mode: "" } }).then(
@@ -118,7 +119,7 @@ function TryProfile(): ReactNode {
         setFound(told);
         setWrong(null);
       },
-      (error: unknown) => setWrong(inWords(error)),
+      setWrong,
     );
   };
   return (
@@ -130,11 +131,7 @@ function TryProfile(): ReactNode {
           See
         </Button>
       </form>
-      {wrong && (
-        <p role="alert" className={css.fault}>
-          {wrong}
-        </p>
-      )}
+      <Fault error={wrong} />
       {found && (
         <div role="status" className={css.outcome}>
           <p>

@@ -4,10 +4,10 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { post, put, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { Fault } from "../ui/Confirm";
 import { Checkbox, Select, TextArea } from "../ui/Field";
 import { Loaded } from "../ui/States";
 import { type Place, useReflectionNames, useStanceChanged } from "./asking";
-import { Fault } from "./Fault";
 import css from "./reflection.module.css";
 import { differences, SIDES } from "./timeline";
 

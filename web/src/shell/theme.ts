@@ -6,6 +6,7 @@ export type Theme = "system" | "light" | "dark";
 const KEY = "theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
+let printing = false;
 
 export function chosenTheme(): Theme {
   const kept = localStorage.getItem(KEY);
@@ -18,17 +19,20 @@ export function chooseTheme(theme: Theme): void {
   applyTheme();
 }
 
-/** The page looks as chosen, and follows the system if nothing is. */
+/** The page looks as chosen, and follows the system if nothing is. Paper is white. */
 export function applyTheme(): void {
-  const chosen = chosenTheme();
+  const chosen = printing ? "light" : chosenTheme();
   document.documentElement.dataset["theme"] = chosen === "system" ? (dark.matches ? "dark" : "light") : chosen;
   for (const listener of listeners) listener();
 }
 
 dark.addEventListener("change", applyTheme);
-// Paper is white.
-window.addEventListener("beforeprint", () => (document.documentElement.dataset["theme"] = "light"));
-window.addEventListener("afterprint", applyTheme);
+for (const event of ["beforeprint", "afterprint"]) {
+  window.addEventListener(event, () => {
+    printing = event === "beforeprint";
+    applyTheme();
+  });
+}
 
 export function useTheme(): Theme {
   return useSyncExternalStore((listener) => {

@@ -9,6 +9,7 @@ import { useAhead } from "../ui/ahead";
 import { Avatar } from "../ui/Avatar";
 import { Button, IconButton } from "../ui/Button";
 import { classes } from "../ui/classes";
+import { Confirm } from "../ui/Confirm";
 import { Dialog } from "../ui/Dialog";
 import { inputClass, Select } from "../ui/Field";
 import { useActWithToast } from "../ui/useAct";
@@ -25,6 +26,7 @@ export const ATTENTION: Record<Member["attention"], string> = {
 export function Members({ space, onClose }: { space: SpaceState; onClose: () => void }): ReactNode {
   const me = useMe();
   const { act, busy } = useActing(space.info.id);
+  const [removed, setRemoved] = useState<Member | null>(null);
   const path = { space_id: space.info.id };
   const mine = space.info.members.find((each) => each.id === me.id)?.role;
   const runs = mine === "owner" || mine === "admin" || me.role === "owner" || me.role === "admin";
@@ -54,12 +56,25 @@ export function Members({ space, onClose }: { space: SpaceState; onClose: () => 
                 label={`Remove ${each.name}`}
                 icon={<UserMinus size={16} />}
                 disabled={busy}
-                onClick={() => void act(() => remove("/api/spaces/{space_id}/members/{entity_id}", { path: { ...path, entity_id: each.id } }))}
+                onClick={() => setRemoved(each)}
               />
             )}
           </li>
         ))}
       </ul>
+      {removed && (
+        <Confirm
+          title={`Remove ${removed.name}?`}
+          action="Remove"
+          onClose={() => setRemoved(null)}
+          onConfirm={() => act(() => remove("/api/spaces/{space_id}/members/{entity_id}", { path: { ...path, entity_id: removed.id } }))}
+        >
+          <p>
+            {removed.name} gets no more messages of {space.info.name}
+            {removed.kind === "human" && " and no longer sees it"}, until a member adds {removed.name} again.
+          </p>
+        </Confirm>
+      )}
       <BringIn space={space} busy={busy} onAdd={(entity) => act(() => post("/api/spaces/{space_id}/members", { path, body: { entity, attention: "all", role: "member" } }))} />
     </Dialog>
   );
